@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::api::permissions::Permissions;
+use super::api::interrupt::Permissions;
 use crate::transport::Setup;
 
 /// The configuration of the Agent Connect server.

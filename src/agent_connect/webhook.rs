@@ -14,16 +14,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, StatusCode, Uri};
-use serde_json::Value;
+use hyper::{Method, Uri};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::agent_connect::api::api_error::ApiError;
+use crate::agent_connect::api::error::ApiError;
+use crate::agent_connect::api::run::RunRecord;
 use crate::auth::address::is_public;
-use crate::transport::{
-    Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, OpenErrorKind, Setup,
-};
+use crate::transport::{Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, Setup};
 
 /// Time limit of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,21 +48,11 @@ pub(super) struct WebhookSender {
 }
 
 /// The address of a webhook.
-#[derive(Clone, Debug)]
 struct Address {
+    /// The server; its path is that of the call, with the query.
     server: HttpEndpoint,
-    /// The path and the query.
-    target: String,
     /// The operator has allowed this host.
     allowed: bool,
-}
-
-/// Why a call failed.
-enum CallError {
-    /// A retry may succeed.
-    Retry(String),
-    /// A retry cannot succeed.
-    Permanent(String),
 }
 
 impl WebhookSender {
@@ -87,13 +76,13 @@ impl WebhookSender {
     }
 
     /// Queues a call and returns at once.
-    pub(super) fn send(&self, webhook: &str, body: &Value) {
+    pub(super) fn send(&self, webhook: &str, run: &RunRecord) {
         let Ok(permit) = self.queue.clone().try_acquire_owned() else {
             tracing::warn!("too many webhook calls are queued; this one is dropped");
             return;
         };
         let (sender, webhook) = (self.clone(), webhook.to_owned());
-        let body = Bytes::from(body.to_string());
+        let body = Bytes::from(json!(run).to_string());
         tokio::spawn(async move {
             sender.deliver(&webhook, body).await;
             drop(permit);
@@ -107,13 +96,11 @@ impl WebhookSender {
             let Ok(_turn) = self.calls.acquire().await else {
                 return;
             };
-            match self.call(webhook, body.clone()).await {
+            let late = |_| Err(format!("it took longer than {CALL_TIMEOUT:?}"));
+            let called = timeout(CALL_TIMEOUT, self.call(webhook, body.clone())).await;
+            match called.unwrap_or_else(late) {
                 Ok(()) => return,
-                Err(CallError::Retry(what)) => why = what,
-                Err(CallError::Permanent(what)) => {
-                    why = what;
-                    break;
-                }
+                Err(what) => why = what,
             }
         }
         tracing::warn!(
@@ -123,25 +110,28 @@ impl WebhookSender {
     }
 
     /// Makes one call.
-    async fn call(&self, webhook: &str, body: Bytes) -> Result<(), CallError> {
-        let address = self.read(webhook).map_err(CallError::Permanent)?;
-        let late = |_| CallError::Retry(format!("it took longer than {CALL_TIMEOUT:?}"));
-        let status = timeout(CALL_TIMEOUT, post(&address, body)).await;
-        let status = status.map_err(late)?.map_err(|fault| match fault {
-            NoResponse::Unsent(fault)
-                if matches!(fault.kind, OpenErrorKind::Forbidden | OpenErrorKind::Usage) =>
-            {
-                CallError::Permanent(fault.what)
-            }
-            fault => CallError::Retry(fault.cause().to_owned()),
-        })?;
+    async fn call(&self, webhook: &str, body: Bytes) -> Result<(), String> {
+        let Address { server, allowed } = self.read(webhook)?;
+        let setup = Setup {
+            public_only: !allowed,
+            ..Setup::default()
+        };
+        let target = server.path.clone();
+        let post = async {
+            let client = HttpClient::new(&Endpoint::Http(server), &setup)?;
+            let mut request = client.request(Method::POST, &target, body)?;
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+            client.send(request).await
+        };
+        let sent: Result<_, NoResponse> = post.await;
+        let status = sent.map_err(|fault| fault.cause().to_owned())?.status();
         match status.as_u16() {
             200..=299 => Ok(()),
-            300..=399 => Err(CallError::Permanent(format!(
+            300..=399 => Err(format!(
                 "it answered {status}, and redirects are not followed"
-            ))),
-            408 | 425 | 429 | 500..=599 => Err(CallError::Retry(format!("it answered {status}"))),
-            _ => Err(CallError::Permanent(format!("it answered {status}"))),
+            )),
+            _ => Err(format!("it answered {status}")),
         }
     }
 
@@ -167,30 +157,14 @@ impl WebhookSender {
         if !tls && !allowed {
             return Err("\"webhook\" must begin with https://".to_owned());
         }
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let server = HttpEndpoint {
             protocol: HttpProtocol::AgentConnect,
             tls,
             host: host.trim_matches(['[', ']']).to_owned(),
             port,
-            path: "/".to_owned(),
+            path: path.to_owned(),
         };
-        let target = uri.path_and_query().map_or("/", |path| path.as_str());
-        Ok(Address {
-            server,
-            target: target.to_owned(),
-            allowed,
-        })
+        Ok(Address { server, allowed })
     }
-}
-
-async fn post(address: &Address, body: Bytes) -> Result<StatusCode, NoResponse> {
-    let setup = Setup {
-        public_only: !address.allowed,
-        ..Setup::default()
-    };
-    let client = HttpClient::new(&Endpoint::Http(address.server.clone()), &setup)?;
-    let mut request = client.request(Method::POST, &address.target, body)?;
-    let json = HeaderValue::from_static("application/json");
-    request.headers_mut().insert(CONTENT_TYPE, json);
-    Ok(client.send(request).await?.status())
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::listeners::read_host;
 use crate::agent_connect::AgentConnectConfig;
-use crate::agent_connect::api::permissions::Permissions;
+use crate::agent_connect::api::interrupt::Permissions;
 use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
 
 /// Options of Agent Connect listeners.

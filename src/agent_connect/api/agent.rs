@@ -1,13 +1,12 @@
-//! An agent as Agent Connect shows it: its search entry and its descriptor.
-//!
-//! Both are built from the agent's answer to `initialize`.
+//! An agent as Agent Connect shows it: its search entry and its descriptor, built from its answer to
+//! `initialize`, and its id.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::ids;
+use super::error::RpcError;
 use super::interrupt::ELICITATION;
-use super::record::RunFailure;
 use super::search::AgentFilter;
 
 /// What the descriptors of all agents have in common.
@@ -15,24 +14,40 @@ const DESCRIPTOR: &str = include_str!("agent_descriptor.json");
 /// Description of an agent that gives none.
 const DEFAULT_DESCRIPTION: &str = "Coding agent reached through the Agent Client Protocol";
 
-/// JSON-RPC's code for an internal error.
-const INTERNAL_ERROR: i64 = -32603;
 /// The range of the relay's own error codes.
 const RELAY_ERRORS: std::ops::RangeInclusive<i64> = -32059..=-32050;
 
-/// An agent that has answered `initialize`.
-#[derive(Clone, Debug, PartialEq)]
+/// An agent that has answered `initialize`; serialised, its search entry.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentInfo {
     /// Derived from its name, so that it stays the same across restarts.
+    #[serde(rename = "agent_id")]
     pub id: Uuid,
+    /// What it is.
+    pub metadata: AgentMetadata,
+    #[serde(skip)]
+    capabilities: Value,
+    /// The ids of its authentication methods.
+    #[serde(skip)]
+    logins: Vec<String>,
+}
+
+/// What an agent is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgentMetadata {
+    /// Its name, its version and its URL.
+    #[serde(rename = "ref")]
+    pub agent: AgentRef,
+    description: String,
+}
+
+/// The name of an agent, its version and its URL.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgentRef {
     /// Its name.
     pub name: String,
     version: String,
     url: String,
-    description: String,
-    capabilities: Value,
-    /// The ids of its authentication methods.
-    auth_methods: Vec<String>,
 }
 
 impl AgentInfo {
@@ -46,12 +61,11 @@ impl AgentInfo {
         initialized: &Value,
         base: &str,
     ) -> Self {
-        let text = |pointer: &str| Some(initialized.pointer(pointer)?.as_str()?.to_owned());
+        let text = |pointer: &str| initialized.pointer(pointer).and_then(Value::as_str);
         let own = text("/agentInfo/name").filter(|name| !name.is_empty());
-        let name = configured_name.map(str::to_owned).or(own);
-        let name = name.unwrap_or_else(|| "agent".to_owned());
+        let name = configured_name.or(own).unwrap_or("agent").to_owned();
         let methods = initialized["authMethods"].as_array().into_iter().flatten();
-        let auth_methods: Vec<String> = methods
+        let logins: Vec<String> = methods
             .filter_map(|method| method["id"].as_str().map(str::to_owned))
             .collect();
         let title = text("/agentInfo/title").filter(|title| *title != name);
@@ -60,35 +74,29 @@ impl AgentInfo {
             (None, Some(title)) => format!("{title}. {DEFAULT_DESCRIPTION}"),
             (None, None) => DEFAULT_DESCRIPTION.to_owned(),
         };
-        if !auth_methods.is_empty() {
-            description.push_str(&format!(". Ways to log in: {}", auth_methods.join(", ")));
+        if !logins.is_empty() {
+            description.push_str(&format!(". Ways to log in: {}", logins.join(", ")));
         }
-        let id = ids::agent_id(&name);
+        let id = agent_id(&name);
+        let agent = AgentRef {
+            url: format!("{base}/agents/{id}"),
+            version: text("/agentInfo/version").unwrap_or("unknown").to_owned(),
+            name,
+        };
         Self {
             id,
-            url: format!("{base}/agents/{id}"),
-            version: text("/agentInfo/version").unwrap_or_else(|| "unknown".to_owned()),
-            name,
-            description,
+            metadata: AgentMetadata { agent, description },
             capabilities: initialized["agentCapabilities"].clone(),
-            auth_methods,
+            logins,
         }
-    }
-
-    /// Its search entry.
-    #[must_use]
-    pub fn entry(&self) -> Value {
-        json!({ "agent_id": self.id, "metadata": self.metadata() })
     }
 
     /// Whether it matches a search.
     #[must_use]
     pub fn matches(&self, wanted: &AgentFilter) -> bool {
-        let AgentFilter { name, version } = wanted;
-        name.as_ref().is_none_or(|name| *name == self.name)
-            && version
-                .as_ref()
-                .is_none_or(|version| *version == self.version)
+        let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|one| one == own);
+        let AgentRef { name, version, .. } = &self.metadata.agent;
+        is(&wanted.name, name) && is(&wanted.version, version)
     }
 
     /// The method that reopens a session of it, if it supports one.
@@ -120,17 +128,17 @@ impl AgentInfo {
     /// The code and the message of a run that failed with this error of the agent. If a login is
     /// required, the message lists the methods.
     #[must_use]
-    pub fn run_error(&self, error: &Value) -> RunFailure {
+    pub fn run_error(&self, error: &Value) -> RpcError {
         let code = error["code"].as_i64();
         // The relay's own code: the agent has exited or could not be reached.
         let code = code.filter(|code| !RELAY_ERRORS.contains(code));
-        let code = code.unwrap_or(INTERNAL_ERROR);
+        let code = code.unwrap_or(RpcError::INTERNAL);
         let message = error["message"].as_str();
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();
-        if code == -32000 && !self.auth_methods.is_empty() {
-            message.push_str(&format!(" (methods: {})", self.auth_methods.join(", ")));
+        if code == -32000 && !self.logins.is_empty() {
+            message.push_str(&format!(" (methods: {})", self.logins.join(", ")));
         }
-        RunFailure::new(code, message)
+        RpcError::new(code, message)
     }
 
     /// Its descriptor, which the older generation calls the manifest; `uses_forms` if the agent is
@@ -139,7 +147,7 @@ impl AgentInfo {
     pub fn descriptor(&self, uses_forms: bool) -> Value {
         let mut descriptor: Value =
             serde_json::from_str(DESCRIPTOR).expect("the file in the program is JSON");
-        descriptor["metadata"] = self.metadata();
+        descriptor["metadata"] = json!(self.metadata);
         let specs = &mut descriptor["specs"];
         if let Some(interrupts) = specs["interrupts"].as_array_mut() {
             interrupts.retain(|one| uses_forms || one["interrupt_type"] != ELICITATION);
@@ -161,11 +169,27 @@ impl AgentInfo {
         input["messages"]["items"]["properties"]["content"]["anyOf"] = content;
         descriptor
     }
+}
 
-    fn metadata(&self) -> Value {
-        json!({
-            "ref": { "name": self.name, "version": self.version, "url": self.url },
-            "description": self.description,
-        })
-    }
+/// The id of the agent of this name: always the same for the same name.
+#[must_use]
+pub fn agent_id(name: &str) -> Uuid {
+    of_url(&format!("acp-relay:agent:{name}"))
+}
+
+/// The thread id of an agent's session that was not created as a thread.
+#[must_use]
+pub fn session_id(agent: Uuid, session: &str) -> Uuid {
+    of_url(&format!("acp-relay:session:{agent}:{session}"))
+}
+
+/// Parses the form with hyphens; the `uuid` crate reads others as well.
+#[must_use]
+pub fn parse_id(text: &str) -> Option<Uuid> {
+    let id = Uuid::try_parse(text).ok();
+    id.filter(|_| text.len() == uuid::fmt::Hyphenated::LENGTH)
+}
+
+fn of_url(url: &str) -> Uuid {
+    Uuid::new_v5(&Uuid::NAMESPACE_URL, url.as_bytes())
 }

@@ -6,18 +6,18 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::api_error::ApiError;
+use super::error::{ApiError, ApiResult};
 
 /// Reads the body of a request.
 ///
 /// # Errors
 /// 422, when it is not an object or a member is invalid.
-pub fn read<T: DeserializeOwned>(body: &Value) -> Result<T, ApiError> {
+pub fn read<T: DeserializeOwned>(body: &Value) -> ApiResult<T> {
     read_as("the body", body)
 }
 
 /// Reads the object that errors call `what`.
-pub(super) fn read_as<T: DeserializeOwned>(what: &str, object: &Value) -> Result<T, ApiError> {
+pub(super) fn read_as<T: DeserializeOwned>(what: &str, object: &Value) -> ApiResult<T> {
     let members = object.as_object();
     let members =
         members.ok_or_else(|| ApiError::invalid(format!("{what} must be a JSON object")))?;
@@ -25,9 +25,7 @@ pub(super) fn read_as<T: DeserializeOwned>(what: &str, object: &Value) -> Result
 }
 
 /// Reads the members of an object.
-pub(super) fn read_members<T: DeserializeOwned>(
-    members: &Map<String, Value>,
-) -> Result<T, ApiError> {
+pub(super) fn read_members<T: DeserializeOwned>(members: &Map<String, Value>) -> ApiResult<T> {
     let given = members.iter().filter(|(_, value)| !value.is_null());
     let given: Map<String, Value> = given.map(|(n, value)| (n.clone(), value.clone())).collect();
     serde_path_to_error::deserialize(Value::Object(given)).map_err(|fault| {

@@ -13,113 +13,69 @@ use super::content::{is_human, text_of};
 pub struct HistoryFilter {
     /// The first message of the user.
     first: String,
-    /// The text of the agent's last message.
+    /// What is left of the text of the agent's last message.
     last: String,
-    /// Number of messages of the user in the history.
-    user_count: usize,
-    /// How many of those were replayed.
-    replayed: usize,
-    /// The message that is being replayed.
-    current: Option<(Speaker, String)>,
+    /// Number of messages of the user that were not replayed yet.
+    left: usize,
+    has_begun: bool,
+    /// The last update belongs to a message of the user.
+    in_user_message: bool,
     is_done: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
-    User,
-    Agent,
 }
 
 impl HistoryFilter {
     /// A filter for a thread with these messages of the user and the agent.
     #[must_use]
-    pub fn new(messages: &[&Value]) -> Self {
+    pub fn new(messages: &[Value]) -> Self {
         let humans = messages.iter().filter(|message| is_human(message));
         let last = messages.last().filter(|message| !is_human(message));
-        let text = |message: Option<&&Value>| message.map(|one| message_text(one));
+        let text = |message: Option<&Value>| match message.map(|one| &one["content"]) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(blocks)) => text_of(blocks),
+            _ => String::new(),
+        };
         Self {
-            first: text(humans.clone().next()).unwrap_or_default(),
-            last: text(last).unwrap_or_default(),
-            user_count: humans.count(),
-            replayed: 0,
-            current: None,
+            first: text(humans.clone().next()),
+            last: text(last),
+            left: humans.count(),
+            has_begun: false,
+            in_user_message: false,
             is_done: messages.is_empty(),
         }
     }
 
     /// Whether an update of the session replays its history.
     pub fn is_history(&mut self, update: &Value) -> bool {
-        if self.is_done {
-            return false;
-        }
-        let kind = update["sessionUpdate"].as_str();
-        let text = update["content"]["text"].as_str();
-        match (kind, text) {
-            (Some("user_message_chunk"), text) => self.user_text(text.unwrap_or_default()),
+        let text = update["content"]["text"].as_str().unwrap_or_default();
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        let continues = std::mem::replace(&mut self.in_user_message, kind == "user_message_chunk");
+        match kind {
+            _ if self.is_done => {}
+            "user_message_chunk" if continues => {}
+            "user_message_chunk" => {
+                // Another user message than the first one, or one more, echoes the prompt.
+                let is_first = self.first.starts_with(text) || text.starts_with(&self.first);
+                self.is_done = self.left == 0 || !self.has_begun && !is_first;
+                self.left = self.left.saturating_sub(1);
+                self.has_begun = true;
+            }
             // The turn has begun without a replay.
-            (Some("agent_message_chunk" | "agent_thought_chunk" | "tool_call"), _)
-                if self.replayed == 0 =>
-            {
-                self.end();
+            "agent_message_chunk" | "agent_thought_chunk" | "tool_call" if !self.has_begun => {
+                self.is_done = true;
             }
             // Updates of commands and modes may come at any time.
-            _ if self.replayed == 0 => return false,
+            _ if !self.has_begun => return false,
             // The updates of this turn can only follow the last turn of the history.
-            (Some("agent_message_chunk"), Some(text)) if self.replayed == self.user_count => {
-                return self.agent_text(text);
-            }
-            // The next chunk of the user belongs to another message.
-            _ if matches!(self.current, Some((Speaker::User, _))) => self.current = None,
+            "agent_message_chunk" if self.left == 0 => match self.last.strip_prefix(text) {
+                Some(rest) if !self.last.is_empty() => {
+                    self.last = rest.to_owned();
+                    self.is_done = rest.is_empty();
+                    return true;
+                }
+                _ => self.is_done = true,
+            },
             _ => {}
         }
         !self.is_done
-    }
-
-    fn user_text(&mut self, text: &str) {
-        match &mut self.current {
-            Some((Speaker::User, current)) => current.push_str(text),
-            // The agent echoes the prompt of this turn.
-            _ if self.replayed == self.user_count => return self.end(),
-            _ => {
-                self.replayed += 1;
-                self.current = Some((Speaker::User, text.to_owned()));
-            }
-        }
-        if let (1, Some((_, current))) = (self.replayed, &self.current)
-            && !current.starts_with(&self.first)
-            && !self.first.starts_with(current.as_str())
-        {
-            self.end();
-        } else if self.replayed == self.user_count && self.last.is_empty() {
-            // The agent's last message had no text to compare with.
-            self.end();
-        }
-    }
-
-    /// Adds a chunk of the agent's last message; returns whether the chunk is part of it.
-    fn agent_text(&mut self, text: &str) -> bool {
-        let mut current = match self.current.take() {
-            Some((Speaker::Agent, text)) => text,
-            _ => String::new(),
-        };
-        current.push_str(text);
-        let known = self.last.starts_with(&current);
-        if !known || current.len() == self.last.len() {
-            self.end();
-        }
-        self.current = Some((Speaker::Agent, current));
-        known
-    }
-
-    const fn end(&mut self) {
-        self.is_done = true;
-    }
-}
-
-fn message_text(message: &Value) -> String {
-    match &message["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => text_of(blocks),
-        _ => String::new(),
     }
 }

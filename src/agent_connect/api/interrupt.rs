@@ -6,9 +6,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::api_error::ApiError;
 use super::body::{read, read_as};
-use super::permissions::Permissions;
+use super::error::{ApiError, ApiResult};
+use super::run::Interrupt;
 
 /// The interrupt for a permission request.
 pub const PERMISSION: &str = "acp_permission";
@@ -25,6 +25,18 @@ pub const FORM_MEMBERS: [(&str, &str); 6] = [
     ("toolCallId", "tool_call_id"),
 ];
 
+/// How permission requests of an agent are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permissions {
+    /// By the client: the run is interrupted.
+    Interrupt,
+    /// Allowed, once.
+    Allow,
+    /// Rejected.
+    Reject,
+}
+
 /// A question of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentQuestion {
@@ -40,27 +52,15 @@ enum Kind {
     Elicitation,
 }
 
-/// The member of all resume payloads.
+/// A resume payload, or a body around it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Cancel {
+struct Resume {
+    interrupt_type: Option<String>,
     cancelled: bool,
-}
-
-/// The answer to a permission request.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PermissionAnswer {
-    option_id: Option<String>,
     approved: Option<bool>,
-}
-
-/// The answer to a form.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct FormAnswer {
+    option_id: Option<Value>,
     action: Option<Action>,
-    approved: Option<bool>,
     content: Option<Map<String, Value>>,
 }
 
@@ -70,13 +70,6 @@ enum Action {
     Accept,
     Decline,
     Cancel,
-}
-
-/// What may stand beside a resume payload.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Wrapped {
-    interrupt_type: Option<String>,
 }
 
 impl AgentQuestion {
@@ -97,45 +90,54 @@ impl AgentQuestion {
         self.params.get("sessionId")?.as_str()
     }
 
-    /// The name of its interrupt.
+    /// Its interrupt; `more` is the number of questions queued behind it.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Permission => PERMISSION,
-            Kind::Elicitation => ELICITATION,
-        }
-    }
-
-    /// The payload shown to a client; `more` is the number of questions queued behind it.
-    #[must_use]
-    pub fn payload(&self, more: usize) -> Value {
-        let params = &self.params;
-        let shown: &[(&str, &str)] = match self.kind {
-            Kind::Permission => &[("toolCall", "tool_call"), ("options", "options")],
-            Kind::Elicitation => &FORM_MEMBERS,
+    pub fn interrupt(&self, more: usize) -> Interrupt {
+        let (name, shown): (_, &[(&str, &str)]) = match self.kind {
+            Kind::Permission => (
+                PERMISSION,
+                &[("toolCall", "tool_call"), ("options", "options")],
+            ),
+            Kind::Elicitation => (ELICITATION, &FORM_MEMBERS),
         };
         let mut payload = json!({ "request_id": self.id, "session_id": self.session() });
         for (name, shown_as) in shown {
-            if let Some(value) = params.get(*name) {
+            if let Some(value) = self.params.get(*name) {
                 payload[*shown_as] = value.clone();
             }
         }
         payload["more"] = json!(more);
-        payload
+        Interrupt {
+            name: name.to_owned(),
+            payload,
+            wrapped: false,
+        }
     }
 
-    /// The result for the agent that a resume payload means.
+    /// The result for the agent that the body of a resume request means: the payload, or as in the
+    /// prose specification `resume_payload` beside `interrupt_type`.
     ///
     /// # Errors
-    /// 422, when the payload does not answer the question; the question stays open.
-    pub fn answer(&self, resume: &Value) -> Result<Value, ApiError> {
-        let what = "the resume payload";
-        if read_as::<Cancel>(what, resume)?.cancelled {
-            return Ok(self.cancelled());
+    /// 422, when the body does not answer the question; the question stays open.
+    pub fn answer(&self, body: &Value) -> ApiResult<Value> {
+        let open = self.interrupt(0).name;
+        let named = read::<Resume>(body)?.interrupt_type;
+        if named.as_ref().is_some_and(|named| *named != open) {
+            let what = format!("the open interrupt is of type {open}");
+            return Err(ApiError::invalid(what));
         }
+        let resume = match body.get("resume_payload") {
+            Some(inner) if !inner.is_null() => inner,
+            _ if named.is_some() => {
+                return Err(ApiError::invalid("\"resume_payload\" is missing"));
+            }
+            _ => body,
+        };
+        let given: Resume = read_as("the resume payload", resume)?;
         match self.kind {
-            Kind::Permission => self.permission_result(read_as(what, resume)?),
-            Kind::Elicitation => Ok(form_result(read_as(what, resume)?, resume)),
+            _ if given.cancelled => Ok(self.cancelled()),
+            Kind::Permission => self.permission_result(&given),
+            Kind::Elicitation => Ok(form_result(given, resume)),
         }
     }
 
@@ -151,36 +153,33 @@ impl AgentQuestion {
     /// The result when it is answered by rule, without the client. A form is always declined.
     #[must_use]
     pub fn by_rule(&self, rule: Permissions) -> Value {
-        let chosen = match (self.kind, rule) {
+        let kinds = match (self.kind, rule) {
             (Kind::Elicitation, _) => return json!({ "action": "decline" }),
-            (Kind::Permission, Permissions::Allow) => {
-                option_of(&self.params, &["allow_once", "allow_always"])
-            }
-            (Kind::Permission, _) => option_of(&self.params, &["reject_once", "reject_always"]),
+            (_, Permissions::Allow) => ["allow_once", "allow_always"],
+            _ => ["reject_once", "reject_always"],
         };
-        chosen.map_or_else(|| self.cancelled(), |option| selected(&option))
+        let option = option_of(&self.params, &kinds);
+        option.map_or_else(|| self.cancelled(), selected)
     }
 
-    fn permission_result(&self, given: PermissionAnswer) -> Result<Value, ApiError> {
-        if let Some(option) = given.option_id {
-            if !options(&self.params).any(|one| one["optionId"] == option) {
-                let what = format!("{option:?} is none of the options");
+    fn permission_result(&self, given: &Resume) -> ApiResult<Value> {
+        if let Some(option) = &given.option_id {
+            let known = options(&self.params).any(|one| one["optionId"] == *option);
+            let unknown = || ApiError::invalid(format!("{option} is none of the options"));
+            return known.then(|| selected(option)).ok_or_else(unknown);
+        }
+        let kind = match given.approved {
+            Some(true) => "allow_once",
+            Some(false) => "reject_once",
+            None => {
+                let what =
+                    "the resume payload must hold \"option_id\", \"approved\" or \"cancelled\"";
                 return Err(ApiError::invalid(what));
             }
-            return Ok(selected(&option));
-        }
-        let Some(approved) = given.approved else {
-            let what = "the resume payload must hold \"option_id\", \"approved\" or \"cancelled\"";
-            return Err(ApiError::invalid(what));
-        };
-        let kind = if approved {
-            "allow_once"
-        } else {
-            "reject_once"
         };
         match option_of(&self.params, &[kind]) {
-            Some(option) => Ok(selected(&option)),
-            None if !approved => Ok(self.cancelled()),
+            Some(option) => Ok(selected(option)),
+            None if kind == "reject_once" => Ok(self.cancelled()),
             None => Err(ApiError::invalid(
                 "none of the options is of kind allow_once",
             )),
@@ -190,24 +189,21 @@ impl AgentQuestion {
 
 /// The first option of the first of these kinds that a permission request has.
 #[must_use]
-pub fn option_of(params: &Value, kinds: &[&str]) -> Option<String> {
-    let of_kind = |kind: &&str| {
-        let found = options(params).find(|one| one["kind"] == **kind)?;
-        found["optionId"].as_str().map(str::to_owned)
-    };
-    kinds.iter().find_map(of_kind)
+pub fn option_of<'a>(params: &'a Value, kinds: &[&str]) -> Option<&'a Value> {
+    let of_kind = |kind: &&str| options(params).find(|one| one["kind"] == **kind);
+    kinds.iter().find_map(of_kind)?.get("optionId")
 }
 
 fn options(params: &Value) -> impl Iterator<Item = &Value> {
     params["options"].as_array().into_iter().flatten()
 }
 
-fn selected(option: &str) -> Value {
+fn selected(option: &Value) -> Value {
     json!({ "outcome": { "outcome": "selected", "optionId": option } })
 }
 
 /// A form is answered with `{"action", "content"}` as in ACP, or with its members alone.
-fn form_result(given: FormAnswer, resume: &Value) -> Value {
+fn form_result(given: Resume, resume: &Value) -> Value {
     match (given.action, given.approved) {
         (Some(Action::Decline), _) | (None, Some(false)) => {
             return json!({ "action": "decline" });
@@ -227,26 +223,4 @@ fn form_result(given: FormAnswer, resume: &Value) -> Value {
         answer["content"] = Value::Object(content);
     }
     answer
-}
-
-/// The resume payload of a body: the body itself, or its `resume_payload` beside `interrupt_type`,
-/// as in the prose specification. If it has an id, the id names the question that it answers.
-///
-/// # Errors
-/// 422, when the body is not an object or names another interrupt type.
-pub fn resume_payload<'a>(body: &'a Value, open: &AgentQuestion) -> Result<&'a Value, ApiError> {
-    let wrapped: Wrapped = read(body)?;
-    if wrapped
-        .interrupt_type
-        .as_ref()
-        .is_some_and(|named| named != open.name())
-    {
-        let what = format!("the open interrupt is of type {}", open.name());
-        return Err(ApiError::invalid(what));
-    }
-    match (body.get("resume_payload"), wrapped.interrupt_type) {
-        (Some(inner), _) if !inner.is_null() => Ok(inner),
-        (_, Some(_)) => Err(ApiError::invalid("\"resume_payload\" is missing")),
-        (_, None) => Ok(body),
-    }
 }

@@ -1,11 +1,14 @@
 //! The types of the Agent Connect API and their meaning in ACP. No I/O and no clock.
 //!
-//! [`run_request`], [`thread_request`], [`search`] and [`session`] are the requests of both
-//! generations of the protocol, read by [`body`]; [`messages`] builds the ACP messages for the
-//! agent, [`turn_output`] accumulates its updates in blocks of
-//! [`content`], [`history_filter`] separates replayed updates
-//! from those of the turn, [`interrupt`] maps its questions; [`record`] holds runs and threads as
-//! stored and as shown; [`agent`] is the descriptor, [`openapi`] the OpenAPI document.
+//! Of the server: [`run_request`], [`thread`], [`search`] and [`session`] are the requests of both
+//! generations of the protocol, read by [`body`]; [`messages`] builds the ACP messages for the agent,
+//! [`content`] accumulates its updates, [`history_filter`] separates replayed updates from those of
+//! the turn, [`interrupt`] maps its questions; [`run`] and [`thread`] are what is stored and shown;
+//! [`agent`] is the descriptor, [`openapi`] the OpenAPI document.
+//!
+//! Of the client: [`descriptor`] is the agent of another server, [`input`] maps a prompt to its input,
+//! [`run_event`] reads its events and outputs, [`sent_content`] finds what of a snapshot the ACP
+//! client has not received yet, [`question`] maps an interrupt to a request to that client.
 //!
 //! # Decisions
 //!
@@ -19,20 +22,20 @@
 //! state holds the tool calls once, and the updates themselves are streamed in the mode `custom`.
 
 pub mod agent;
-pub mod api_error;
 pub mod body;
 pub mod content;
+pub mod descriptor;
+pub mod error;
 pub mod history_filter;
-pub mod ids;
+pub mod input;
 pub mod interrupt;
 pub mod messages;
 pub mod openapi;
-pub mod page;
-pub mod permissions;
-pub mod record;
+pub mod question;
+pub mod run;
+pub mod run_event;
 pub mod run_request;
 pub mod search;
+pub mod sent_content;
 pub mod session;
-pub mod thread_request;
-pub mod timestamp;
-pub mod turn_output;
+pub mod thread;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::api_error::ApiError;
 use super::body::{read, read_as, read_members, whole};
 use super::content::{text_block, text_of};
+use super::error::{ApiError, ApiResult};
 use super::session::SessionConfig;
 
 /// Longest delay of a run, in seconds: a week.
@@ -188,7 +188,7 @@ impl RunRequest {
     ///
     /// # Errors
     /// 422, when a member is invalid.
-    pub fn read(body: Value) -> Result<Self, ApiError> {
+    pub fn read(body: Value) -> ApiResult<Self> {
         let mut request: Self = read(&body)?;
         let config: RunConfig = read_members(&request.config)?;
         for (name, given, max) in [
@@ -259,7 +259,7 @@ impl Default for StreamModes {
 }
 
 impl Input {
-    fn read(body: &Value) -> Result<Self, ApiError> {
+    fn read(body: &Value) -> ApiResult<Self> {
         let members = match body.get("input").filter(|input| !input.is_null()) {
             Some(Value::String(text)) => {
                 return Ok(Self {
@@ -293,7 +293,7 @@ impl Input {
         }
     }
 
-    fn message(text: &str) -> Result<Self, ApiError> {
+    fn message(text: &str) -> ApiResult<Self> {
         if text.is_empty() {
             return Err(ApiError::invalid("the message is empty"));
         }
@@ -305,7 +305,7 @@ impl Input {
         })
     }
 
-    fn messages(messages: &[Value]) -> Result<Self, ApiError> {
+    fn messages(messages: &[Value]) -> ApiResult<Self> {
         let read = messages.iter().map(|message| {
             let given: Message = read_as("every one of \"messages\"", message)?;
             let content = match given.content {
@@ -320,7 +320,7 @@ impl Input {
             let role = role.ok_or_else(|| ApiError::invalid("a message needs a \"role\""))?;
             Ok((role, content))
         });
-        let mut read: Vec<(String, Vec<Value>)> = read.collect::<Result<_, ApiError>>()?;
+        let mut read: Vec<(String, Vec<Value>)> = read.collect::<ApiResult<_>>()?;
         let last = read
             .iter()
             .rposition(|(role, _)| matches!(role.as_str(), "human" | "user"));
@@ -348,7 +348,7 @@ fn strings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> 
 
 /// The content blocks of a message. `metadata` of a text block belongs to Agent Connect and is
 /// dropped; all other blocks are passed to the agent unchanged.
-fn blocks(list: &[Value]) -> Result<Vec<Value>, ApiError> {
+fn blocks(list: &[Value]) -> ApiResult<Vec<Value>> {
     if list.is_empty() {
         return Err(ApiError::invalid("a message must not be empty"));
     }

@@ -4,9 +4,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::api_error::ApiError;
 use super::body::read_members;
-use super::permissions::Permissions;
+use super::error::ApiResult;
+use super::interrupt::Permissions;
 
 /// The configuration of a session.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -35,7 +35,7 @@ impl SessionConfig {
     ///
     /// # Errors
     /// 422, when a member is invalid.
-    pub fn from_metadata(metadata: &Map<String, Value>) -> Result<Self, ApiError> {
+    pub fn from_metadata(metadata: &Map<String, Value>) -> ApiResult<Self> {
         let mut members = metadata.clone();
         members.retain(|name, _| ["cwd", "mcp_servers"].contains(&name.as_str()));
         read_members(&members)

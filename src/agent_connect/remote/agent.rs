@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::descriptor::Descriptor;
-use super::error::RemoteError;
 use super::find_agent::find_agent;
-use super::run_event::Interrupt;
-use super::sent_content::SentContent;
 use super::server::RemoteServer;
+use crate::agent_connect::api::descriptor::Descriptor;
+use crate::agent_connect::api::error::{RpcError, RpcResult};
+use crate::agent_connect::api::interrupt::Permissions;
 use crate::agent_connect::api::messages;
-use crate::agent_connect::api::permissions::Permissions;
+use crate::agent_connect::api::run::Interrupt;
+use crate::agent_connect::api::sent_content::SentContent;
 use crate::jsonrpc::{Frame, reply};
 
 /// A remote agent and its sessions with one client.
@@ -70,8 +70,12 @@ pub(super) struct SessionState {
     pub(super) thread: Option<String>,
     /// The messages so far, if it is not a thread.
     pub(super) history: Vec<Value>,
-    /// The run that waits for the next prompt, its interrupt, and the content sent for it.
-    pub(super) open_interrupt: Option<(String, Interrupt, SentContent)>,
+    /// The id of its last run on the server, once known.
+    pub(super) run: Option<String>,
+    /// The content that the client has received of that run.
+    pub(super) sent: SentContent,
+    /// The interrupt of that run that the next prompt answers.
+    pub(super) interrupt: Option<Interrupt>,
 }
 
 impl RemoteAgent {
@@ -96,7 +100,7 @@ impl RemoteAgent {
     }
 
     /// The agent's descriptor; requested until it is found.
-    pub(super) async fn descriptor(&self) -> Result<Arc<Descriptor>, RemoteError> {
+    pub(super) async fn descriptor(&self) -> RpcResult<Arc<Descriptor>> {
         let mut known = self.known.lock().await;
         if let Some(found) = known.as_ref().filter(|known| !known.needs_key) {
             return Ok(Arc::clone(found));
@@ -104,11 +108,6 @@ impl RemoteAgent {
         let found = Arc::new(find_agent(&self.server, &self.name).await?);
         *known = Some(Arc::clone(&found));
         Ok(found)
-    }
-
-    /// Whether the client supports forms.
-    pub(super) fn has_forms(&self) -> bool {
-        self.state().forms
     }
 
     /// Sends an update of a session.
@@ -136,11 +135,7 @@ impl RemoteAgent {
     }
 
     /// The session of this id. One that was not opened on this link is left to the server to check.
-    pub(super) fn session(
-        &self,
-        id: &str,
-        is_thread: bool,
-    ) -> Result<Arc<RemoteSession>, RemoteError> {
+    pub(super) fn session(&self, id: &str, is_thread: bool) -> RpcResult<Arc<RemoteSession>> {
         let max = self.server.limits().agent_connect_sessions;
         let mut state = self.state();
         if let Some(known) = state.sessions.get(id) {
@@ -148,7 +143,7 @@ impl RemoteAgent {
         }
         if state.sessions.len() >= max {
             let what = format!("more than {max} sessions on one connection");
-            return Err(RemoteError::new(reply::OVERLOADED, what));
+            return Err(RpcError::new(reply::OVERLOADED, what));
         }
         let session = Arc::new(RemoteSession {
             id: id.to_owned(),

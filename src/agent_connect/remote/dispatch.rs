@@ -1,14 +1,56 @@
-//! Receives the client's messages and answers each request in a task of its own.
+//! Connects to an agent of a server, by a URL that names both; receives the client's messages and
+//! answers each request in a task of its own.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::agent::RemoteAgent;
-use super::error::RemoteError;
-use super::{threads, turn};
+use super::server::RemoteServer;
+use super::{run, threads};
+use crate::agent_connect::api::error::{RpcError, RpcResult};
 use crate::agent_connect::local_link::LocalPeer;
+use crate::agent_connect::{AgentConnectConfig, local_link};
 use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Scanned, reply, scan};
+use crate::transport::{Endpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Peer, Setup};
+
+/// Messages to the client that may be queued before the agent's tasks wait.
+const QUEUE_LEN: usize = 256;
+
+/// Checks that an endpoint names an agent.
+pub(crate) fn check(to: &Endpoint) -> Result<(), OpenError> {
+    split_path(to).map(|_| ())
+}
+
+/// Opens a link to an agent of a server. The server is connected at once; the agent is looked up
+/// when the client initialises.
+pub(crate) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+    let (base, agent) = split_path(to)?;
+    let server = RemoteServer::connect(to, base, setup).await?;
+    let default_permission = AgentConnectConfig::of(setup).default_permission;
+    let (tx, frames) = mpsc::channel(QUEUE_LEN);
+    let agent = RemoteAgent::new(server, agent.to_owned(), default_permission, tx);
+    let peer = Peer::remote(to.to_string(), true);
+    Ok(local_link::open(peer, Arc::new(agent), frames))
+}
+
+/// The base path of the server, and the agent's name.
+fn split_path(to: &Endpoint) -> Result<(&str, &str), OpenError> {
+    let web = match to {
+        Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => web,
+        _ => return Err(OpenError::wrong_scheme(to)),
+    };
+    let split = web
+        .path
+        .rsplit_once('/')
+        .filter(|(_, agent)| !agent.is_empty());
+    split.ok_or_else(|| {
+        let at = format!("{}://{}", web.scheme(), web.authority());
+        OpenError::new(OpenErrorKind::Usage, to, "it names no agent")
+            .with_remedy(format!("Put its id or its name at the end: {at}/AGENT_ID"))
+    })
+}
 
 /// The agent lives as long as the link or one of its tasks; then its stream ends.
 impl LocalPeer for RemoteAgent {
@@ -73,17 +115,17 @@ impl RemoteAgent {
         // The turn is registered before the next message is handled, so that its cancellation finds
         // it.
         let is_turn = method == "session/prompt";
-        let turn = (is_turn && permit.is_some()).then(|| turn::register(self, &params));
+        let turn = (is_turn && permit.is_some()).then(|| run::register(self, &params));
         let agent = Arc::clone(self);
         tokio::spawn(async move {
             let closed = agent.closed.clone();
             let serving = async {
                 if permit.is_none() {
                     let what = format!("more than {max} requests at once");
-                    return Err(RemoteError::new(reply::OVERLOADED, what));
+                    return Err(RpcError::new(reply::OVERLOADED, what));
                 }
                 match turn {
-                    Some(turn) => Box::pin(turn::prompt(&agent, &params, turn?)).await,
+                    Some(turn) => Box::pin(run::prompt(&agent, &params, turn?)).await,
                     None => agent.serve(&method, &params).await,
                 }
             };
@@ -106,7 +148,7 @@ impl RemoteAgent {
         });
     }
 
-    async fn serve(self: &Arc<Self>, method: &str, params: &Value) -> Result<Value, RemoteError> {
+    async fn serve(self: &Arc<Self>, method: &str, params: &Value) -> RpcResult<Value> {
         match method {
             "initialize" => {
                 let form = params.pointer("/clientCapabilities/elicitation/form");
@@ -126,7 +168,7 @@ impl RemoteAgent {
             "session/set_config_option" => threads::set_option(self, params).await,
             _ => {
                 let what = format!("an agent behind Agent Connect has no {method}");
-                Err(RemoteError::new(-32601, what))
+                Err(RpcError::new(-32601, what))
             }
         }
     }

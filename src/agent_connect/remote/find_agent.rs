@@ -2,20 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::descriptor::{Descriptor, Generation};
-use super::error::RemoteError;
 use super::server::{RemoteServer, segment};
-use crate::agent_connect::api::ids;
+use crate::agent_connect::api::agent::parse_id;
+use crate::agent_connect::api::descriptor::{Descriptor, Generation};
+use crate::agent_connect::api::error::RpcResult;
 
 /// Finds an agent by its id or its name.
-pub(super) async fn find_agent(
-    server: &RemoteServer,
-    agent: &str,
-) -> Result<Descriptor, RemoteError> {
-    let (mut no_agents, is_id) = (false, ids::parse(agent).is_some());
-    let id = match ids::parse(agent) {
-        Some(_) => agent.to_owned(),
-        None => {
+pub(super) async fn find_agent(server: &RemoteServer, agent: &str) -> RpcResult<Descriptor> {
+    let (mut no_agents, is_id) = (false, parse_id(agent).is_some());
+    let id = match is_id {
+        true => agent.to_owned(),
+        false => {
             let wanted = json!({ "name": agent });
             let found = server.post("/agents/search", &wanted).await?;
             match found.status {
@@ -58,7 +55,7 @@ async fn assistant(
     server: &RemoteServer,
     agent: &str,
     is_id: bool,
-) -> Result<Option<Descriptor>, RemoteError> {
+) -> RpcResult<Option<Descriptor>> {
     let response = if is_id {
         let path = format!("/assistants/{}", segment(agent));
         server.get(&path).await?

@@ -1,13 +1,10 @@
 //! The Agent Connect client: a link to an ACP agent in this process, which forwards to a REST
 //! server.
 //!
-//! `connect` opens the link. `dispatch` handles the client's messages to the `agent`: a session is one of the `threads`, a prompt is a `turn`, and the paths of its
-//! run are in `run`. `find_agent` finds the agent's `descriptor`, which says what it can do, and
-//! `server` sends the HTTP requests. `input` maps a prompt to the agent's input; `run_event` reads
-//! its events and outputs (`graph` those of LangGraph), `options` are the session options that a
-//! client can set, `sent_content` finds what of a snapshot the client has not received yet,
-//! `question` maps an interrupt to a request to the client, by its `payload`, and `error` holds the
-//! errors.
+//! `dispatch` opens the link and passes the client's messages to the `agent`: a session is one of the
+//! `threads`, a prompt is a `run` on the server. `find_agent` finds the agent's
+//! descriptor, which says what it can do, and `server` sends the HTTP requests. What the messages of
+//! both sides mean is in `api`.
 //!
 //! # Decisions
 //!
@@ -28,23 +25,10 @@
 //! After any other error the run may have started.
 
 mod agent;
-mod connect;
-mod descriptor;
 mod dispatch;
-mod error;
 mod find_agent;
-mod graph;
-mod input;
-mod options;
-mod payload;
-mod question;
 mod run;
-mod run_event;
-mod sent_content;
 mod server;
 mod threads;
-mod turn;
-#[cfg(test)]
-mod vectors;
 
-pub(super) use connect::{check, connect};
+pub(super) use dispatch::{check, connect};

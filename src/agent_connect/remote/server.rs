@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use super::error::RemoteError;
+use crate::agent_connect::api::error::{RpcError, RpcResult};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::PEER_LOST;
 use crate::transport::http::client::{HttpClient, read_body, retry_after};
@@ -70,22 +70,25 @@ impl RemoteServer {
     }
 
     /// Sends a GET request.
-    pub(super) async fn get(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
+    pub(super) async fn get(&self, path: &str) -> RpcResult<RemoteResponse> {
         self.request(Method::GET, path, None).await
     }
 
     /// Sends a POST request.
-    pub(super) async fn post(
-        &self,
-        path: &str,
-        body: impl Into<Option<&Value>>,
-    ) -> Result<RemoteResponse, RemoteError> {
-        self.request(Method::POST, path, body.into()).await
+    pub(super) async fn post(&self, path: &str, body: &Value) -> RpcResult<RemoteResponse> {
+        self.request(Method::POST, path, Some(body)).await
     }
 
-    /// Sends a DELETE request.
-    pub(super) async fn delete(&self, path: &str) -> Result<RemoteResponse, RemoteError> {
-        self.request(Method::DELETE, path, None).await
+    /// Sends a request that does not wait for the agent.
+    pub(super) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> RpcResult<RemoteResponse> {
+        let late = |_| RpcError::internal(format!("no answer within {TIMEOUT:?}"));
+        let request = async { self.read(self.send(method, path, body, JSON).await?).await };
+        timeout(TIMEOUT, request).await.map_err(late)?
     }
 
     /// Sends a request that waits for the agent, and reads the whole response.
@@ -94,8 +97,8 @@ impl RemoteServer {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<RemoteResponse, RemoteError> {
-        self.read(method, path, body, EVENTS).await
+    ) -> RpcResult<RemoteResponse> {
+        self.read(self.open(method, path, body).await?).await
     }
 
     /// The same, but returns when the response begins.
@@ -104,32 +107,15 @@ impl RemoteServer {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Response<Incoming>, RemoteError> {
+    ) -> RpcResult<Response<Incoming>> {
         self.send(method, path, body, EVENTS).await
     }
 
-    async fn request(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<RemoteResponse, RemoteError> {
-        let late = |_| RemoteError::internal(format!("no answer within {TIMEOUT:?}"));
-        let request = self.read(method, path, body, JSON);
-        timeout(TIMEOUT, request).await.map_err(late)?
-    }
-
-    async fn read(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-        accept: &'static str,
-    ) -> Result<RemoteResponse, RemoteError> {
-        let answer = self.send(method, path, body, accept).await?;
+    /// Reads the rest of a response.
+    pub(super) async fn read(&self, answer: Response<Incoming>) -> RpcResult<RemoteResponse> {
         let status = answer.status().as_u16();
         let body = read_body(answer.into_body(), self.limits().frame_from_network).await;
-        let body = body.map_err(RemoteError::internal)?;
+        let body = body.map_err(RpcError::internal)?;
         Ok(RemoteResponse { status, body })
     }
 
@@ -141,32 +127,32 @@ impl RemoteServer {
         path: &str,
         body: Option<&Value>,
         accept: &'static str,
-    ) -> Result<Response<Incoming>, RemoteError> {
+    ) -> RpcResult<Response<Incoming>> {
         let path = format!("{}{path}", self.base);
         let text = body.map(ToString::to_string).unwrap_or_default();
-        let wrong = |_| RemoteError::invalid("that is not a valid path on the server");
+        let wrong = |_| RpcError::invalid("that is not a valid path on the server");
         let mut request = self.site.request(method, &path, text).map_err(wrong)?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
-        let (mut pause, mut left) = (PAUSE, MAX_WAIT);
-        for last in (0..MAX_TRIES).rev() {
+        let (mut pause, mut left, mut tries) = (PAUSE, MAX_WAIT, MAX_TRIES);
+        loop {
             let answer = self.site.send(request.clone()).await.map_err(|silence| {
                 let what = format!("the agent did not answer: {silence}");
-                RemoteError::new(PEER_LOST, what)
+                RpcError::new(PEER_LOST, what)
             })?;
+            tries -= 1;
             let busy = matches!(answer.status().as_u16(), 429 | 503);
             let wait = retry_after(answer.headers()).unwrap_or(pause);
-            if last == 0 || !busy || wait > left {
+            if tries == 0 || !busy || wait > left {
                 return Ok(answer);
             }
             sleep(wait).await;
             left -= wait;
             pause *= 2;
         }
-        unreachable!("the last try returns")
     }
 }
 
@@ -178,39 +164,34 @@ impl RemoteResponse {
 
     /// Whether the server does not have the path or the operation.
     pub(super) const fn is_absent(&self) -> bool {
-        is_absent(self.status)
+        matches!(self.status, 404 | 405 | 501)
     }
 
     /// The body of a successful response; `null` when it is empty.
     ///
     /// # Errors
     /// When the server returned an error, or a body that is not JSON.
-    pub(super) fn json(&self) -> Result<Value, RemoteError> {
+    pub(super) fn json(&self) -> RpcResult<Value> {
         self.check()?;
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&self.body).map_err(|fault| {
-            RemoteError::internal(format!("the server's response is not JSON ({fault})"))
+            RpcError::internal(format!("the server's response is not JSON ({fault})"))
         })
     }
 
     /// An error, unless the status is 2xx.
-    pub(super) fn check(&self) -> Result<(), RemoteError> {
+    pub(super) fn check(&self) -> RpcResult<()> {
         match self.is_success() {
             true => Ok(()),
             false => Err(self.to_error()),
         }
     }
 
-    pub(super) fn to_error(&self) -> RemoteError {
-        RemoteError::from_http(self.status, &self.body)
+    pub(super) fn to_error(&self) -> RpcError {
+        RpcError::from_http(self.status, &self.body)
     }
-}
-
-/// Whether a status says that the path or the operation does not exist.
-pub(super) const fn is_absent(status: u16) -> bool {
-    matches!(status, 404 | 405 | 501)
 }
 
 /// Encodes a name as one path segment: names come from outside and must not change the path.
@@ -219,5 +200,17 @@ pub(super) fn segment(name: &str) -> String {
     match name.trim_matches('.').is_empty() {
         true => name.replace('.', "%2E"),
         false => utf8_percent_encode(name, &ESCAPED).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn path_segments_are_escaped() {
+        assert_eq!(segment("b7a9-x_1.0"), "b7a9-x_1.0");
+        assert_eq!(segment("../a?b"), "..%2Fa%3Fb");
+        assert_eq!(segment(".."), "%2E%2E");
     }
 }

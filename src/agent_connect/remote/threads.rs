@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use hyper::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::agent::{RemoteAgent, RemoteSession};
-use super::descriptor::{Descriptor, Generation};
-use super::error::RemoteError;
 use super::server::segment;
-use super::{run_event, sent_content};
+use crate::agent_connect::api::descriptor::{Descriptor, Generation};
+use crate::agent_connect::api::error::{RpcError, RpcResult};
+use crate::agent_connect::api::{run_event, sent_content};
 
 /// Maximum number of threads in a list.
 const MAX_LISTED: u64 = 100;
 
 /// `session/new`.
-pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> RpcResult<Value> {
     let known = agent.descriptor().await?;
     if known.needs_key {
         return Err(key_required());
@@ -31,7 +32,7 @@ pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Valu
         if response.is_absent() && known.generation == Generation::Old {
             None
         } else {
-            let missing = || RemoteError::internal("the server returned no thread_id");
+            let missing = || RpcError::internal("the server returned no thread_id");
             let thread = response.json()?;
             Some(thread["thread_id"].as_str().ok_or_else(missing)?.to_owned())
         }
@@ -46,26 +47,23 @@ pub(super) async fn new(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Valu
 }
 
 /// `session/set_config_option`: the value is sent with the runs that follow.
-pub(super) async fn set_option(
-    agent: &Arc<RemoteAgent>,
-    params: &Value,
-) -> Result<Value, RemoteError> {
+pub(super) async fn set_option(agent: &Arc<RemoteAgent>, params: &Value) -> RpcResult<Value> {
     let known = agent.descriptor().await?;
-    let unknown = || RemoteError::new(-32002, "there is no such session");
+    let unknown = || RpcError::new(-32002, "there is no such session");
     let session = agent
         .find_session(session_id(params)?)
         .ok_or_else(unknown)?;
     let id = params["configId"].as_str();
     let choice = id.and_then(|id| Some((id.to_owned(), known.choice(id, &params["value"])?)));
     let (id, value) = choice
-        .ok_or_else(|| RemoteError::invalid("there is no such option, or it has no such value"))?;
+        .ok_or_else(|| RpcError::invalid("there is no such option, or it has no such value"))?;
     session.state().options.insert(id, value);
     let options = known.options(&session.state().options);
     Ok(json!({ "configOptions": options }))
 }
 
 /// `session/load`: replays the thread's messages. Its tool calls are not known.
-pub(super) async fn load(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+pub(super) async fn load(agent: &Arc<RemoteAgent>, params: &Value) -> RpcResult<Value> {
     let known = agent.descriptor().await?;
     let id = session_id(params)?;
     warn_of_servers(&known, params);
@@ -88,7 +86,7 @@ pub(super) async fn load(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Val
 }
 
 /// `session/list`.
-pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> RpcResult<Value> {
     let body = json!({ "limit": MAX_LISTED });
     let response = agent.server.post("/threads/search", &body).await?;
     let found = response.json()?;
@@ -111,10 +109,10 @@ pub(super) async fn list(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Val
 }
 
 /// `session/delete`.
-pub(super) async fn delete(agent: &Arc<RemoteAgent>, params: &Value) -> Result<Value, RemoteError> {
+pub(super) async fn delete(agent: &Arc<RemoteAgent>, params: &Value) -> RpcResult<Value> {
     let id = session_id(params)?;
     let path = format!("/threads/{}", segment(id));
-    let response = agent.server.delete(&path).await?;
+    let response = agent.server.request(Method::DELETE, &path, None).await?;
     response.check()?;
     agent.remove_session(id);
     Ok(json!({}))
@@ -130,20 +128,20 @@ fn with_options(mut answer: Value, known: &Descriptor, session: &RemoteSession) 
 }
 
 /// The session id in a request.
-pub(super) fn session_id(params: &Value) -> Result<&str, RemoteError> {
+pub(super) fn session_id(params: &Value) -> RpcResult<&str> {
     let id = params["sessionId"].as_str();
     id.filter(|id| !id.is_empty())
-        .ok_or_else(|| RemoteError::invalid("\"sessionId\" is missing"))
+        .ok_or_else(|| RpcError::invalid("\"sessionId\" is missing"))
 }
 
 /// The server requires a key.
-pub(super) fn key_required() -> RemoteError {
+pub(super) fn key_required() -> RpcError {
     let what = "Authentication required: the server asks for a key; start acp-relay with \
                 --bearer-file, or with --header \"x-api-key: …\"";
-    RemoteError::new(-32000, what)
+    RpcError::new(-32000, what)
 }
 
-async fn get_thread(agent: &RemoteAgent, id: &str, below: &str) -> Result<Value, RemoteError> {
+async fn get_thread(agent: &RemoteAgent, id: &str, below: &str) -> RpcResult<Value> {
     let path = format!("/threads/{}{below}", segment(id));
     agent.server.get(&path).await?.json()
 }

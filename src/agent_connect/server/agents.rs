@@ -6,16 +6,15 @@ use futures_util::future::try_join_all;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use super::agent_connection::{AgentConnection, AgentContext};
-use crate::agent_connect::api::agent::AgentInfo;
-use crate::agent_connect::api::api_error::ApiError;
-use crate::agent_connect::api::ids;
+use super::connection::{AgentConnection, AgentContext};
+use crate::agent_connect::api::agent::{AgentInfo, parse_id};
+use crate::agent_connect::api::error::{ApiError, ApiResult};
 use crate::agent_connect::settings::ServedAgent;
 use crate::auth::{ONLY_AGENT, Principal};
 
 /// The connections to the served agents.
-pub(super) struct AgentConnections {
-    pub(super) context: Arc<AgentContext>,
+pub(super) struct Agents {
+    context: Arc<AgentContext>,
     conns: RwLock<Vec<Arc<AgentConnection>>>,
 }
 
@@ -28,16 +27,14 @@ pub(super) struct Requester {
     pub(super) default_agent: Option<String>,
 }
 
-impl AgentConnections {
+impl Agents {
     pub(super) fn new(context: AgentContext, agents: &[ServedAgent]) -> Self {
-        let context = Arc::new(context);
-        let conns = agents
-            .iter()
-            .map(|offer| AgentConnection::new(&context, offer.clone()));
-        Self {
-            conns: RwLock::new(conns.collect()),
-            context,
-        }
+        let new = Self {
+            conns: RwLock::default(),
+            context: Arc::new(context),
+        };
+        new.update(agents);
+        new
     }
 
     /// Replaces the served agents and returns the connections to those that were removed. An agent
@@ -48,35 +45,26 @@ impl AgentConnections {
         for offer in agents {
             let same = before
                 .iter()
-                .position(|line| line.config.name == offer.name);
-            conns.push(match same {
-                Some(same) => {
-                    let line = before.remove(same);
-                    line.update(offer);
-                    line
-                }
-                None => AgentConnection::new(&self.context, offer.clone()),
-            });
+                .position(|conn| conn.config.name == offer.name);
+            let kept = same.map(|same| before.remove(same));
+            let conn = kept.unwrap_or_else(|| AgentConnection::new(&self.context, offer.clone()));
+            conn.update(offer);
+            conns.push(conn);
         }
         before
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<AgentConnection>> {
-        let conns = self.conns.read();
-        conns.clone()
+        self.conns.read().clone()
     }
 
     /// Those that a client may use.
-    pub(super) fn usable_by(&self, requester: &Requester) -> Vec<Arc<AgentConnection>> {
+    pub(super) fn usable_by(&self, principal: &Principal) -> Vec<Arc<AgentConnection>> {
         let mut conns = self.all();
-        conns.retain(|line| may_use(&requester.principal, line));
+        let name = |conn: &AgentConnection| conn.config.name.clone();
+        conns.retain(|conn| principal.may_use(name(conn).as_deref().unwrap_or(ONLY_AGENT)));
         conns
-    }
-
-    /// Whether a client may use any of them.
-    pub(super) fn has_any_for(&self, principal: &Principal) -> bool {
-        self.all().iter().any(|line| may_use(principal, line))
     }
 
     /// The agent of that id or configured name, if the client may use it.
@@ -84,15 +72,15 @@ impl AgentConnections {
         &self,
         requester: &Requester,
         named: &str,
-    ) -> Result<Arc<AgentConnection>, ApiError> {
-        let id = ids::parse(named);
-        for line in self.usable_by(requester) {
+    ) -> ApiResult<Arc<AgentConnection>> {
+        let id = parse_id(named);
+        for conn in self.usable_by(&requester.principal) {
             let found = match id {
-                Some(id) => line.id().await? == id,
-                None => line.config.name.as_deref() == Some(named),
+                Some(id) => conn.id().await? == id,
+                None => conn.config.name.as_deref() == Some(named),
             };
             if found {
-                return Ok(line);
+                return Ok(conn);
             }
         }
         Err(ApiError::not_found("there is no such agent"))
@@ -100,50 +88,40 @@ impl AgentConnections {
 
     /// The agent for a client that names none: the default one, or the only one.
     pub(super) fn default_for(&self, requester: &Requester) -> Option<Arc<AgentConnection>> {
-        let conns = self.usable_by(requester);
-        let named = |line: &&Arc<AgentConnection>| line.config.name == requester.default_agent;
-        let default = requester.default_agent.as_ref();
-        let default = default.and_then(|_| conns.iter().find(named));
-        default.or_else(|| only(&conns)).cloned()
-    }
-
-    /// The only agent that a client may use; `None` when there are several.
-    pub(super) fn only_for(&self, requester: &Requester) -> Option<Arc<AgentConnection>> {
-        only(&self.usable_by(requester)).cloned()
+        let conns = self.usable_by(&requester.principal);
+        let is_default = |conn: &&Arc<AgentConnection>| conn.config.name == requester.default_agent;
+        let named = requester.default_agent.as_ref();
+        let default = named.and_then(|_| conns.iter().find(is_default).cloned());
+        default.or_else(|| only(&conns))
     }
 
     /// The agent of that id, without an access check.
     pub(super) async fn by_id(&self, id: Uuid) -> Option<Arc<AgentConnection>> {
-        for line in self.all() {
-            if line.id().await.is_ok_and(|known| known == id) {
-                return Some(line);
+        for conn in self.all() {
+            if conn.id().await.is_ok_and(|known| known == id) {
+                return Some(conn);
             }
         }
         None
     }
 
     /// The descriptions of all agents that a client may use, requested in parallel.
-    pub(super) async fn infos(
-        &self,
-        requester: &Requester,
-    ) -> Result<Vec<Arc<AgentInfo>>, ApiError> {
+    pub(super) async fn infos(&self, requester: &Requester) -> ApiResult<Vec<Arc<AgentInfo>>> {
         let lost = |_| ApiError::unavailable("an agent could not be queried");
-        let infos = self.usable_by(requester).into_iter().map(|line| {
+        let conns = self.usable_by(&requester.principal).into_iter();
+        try_join_all(conns.map(|conn| {
             // In a task of its own: a client that disconnects must not cancel it for others.
-            let info = tokio::spawn(async move { line.info().await });
+            let info = tokio::spawn(async move { conn.info().await });
             async move { info.await.map_err(lost)? }
-        });
-        try_join_all(infos).await
+        }))
+        .await
     }
 }
 
-fn may_use(principal: &Principal, line: &AgentConnection) -> bool {
-    principal.may_use(line.config.name.as_deref().unwrap_or(ONLY_AGENT))
-}
-
-fn only(conns: &[Arc<AgentConnection>]) -> Option<&Arc<AgentConnection>> {
+/// The only one of these agents; `None` when there are several.
+pub(super) fn only(conns: &[Arc<AgentConnection>]) -> Option<Arc<AgentConnection>> {
     match conns {
-        [only] => Some(only),
+        [only] => Some(only.clone()),
         _ => None,
     }
 }

@@ -1,49 +1,63 @@
-//! The state shared by all requests of a listener: agents, store, active runs and threads.
+//! The state shared by all requests of a service: agents, store, active runs, and the sessions of
+//! threads in use.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use hashlink::LinkedHashMap;
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use super::active_run::ActiveRun;
-use super::active_thread::ActiveThread;
-use super::agents::AgentConnections;
-use crate::agent_connect::api::api_error::ApiError;
-use crate::agent_connect::api::record::{RunRecord, RunStatus};
-use crate::agent_connect::api::timestamp::Timestamp;
-use crate::agent_connect::store::{OwnedRows, RunStore};
+use super::agents::Agents;
+use super::connection::{AgentConnection, OpenSession};
+use super::run::Run;
+use crate::agent_connect::api::error::{ApiError, ApiResult};
+use crate::agent_connect::api::run::{RunRecord, RunStatus};
+use crate::agent_connect::api::run_request::Strategy;
+use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
-use crate::jsonrpc::Limits;
+use crate::transport::http::port::Port;
 
 /// The state shared by all requests.
 pub(super) struct Hub {
-    pub(super) agents: AgentConnections,
+    pub(super) port: Arc<Port>,
+    /// The path it is served at, without a slash at the end.
+    pub(super) path: String,
+    /// Its URL.
+    pub(super) base: String,
+    pub(super) agents: Agents,
     pub(super) store: RunStore,
     pub(super) webhooks: WebhookSender,
-    pub(super) limits: Arc<Limits>,
     /// The working directory of sessions that name none.
     pub(super) cwd: String,
-    state: Mutex<State>,
+    pub(super) state: Mutex<HubState>,
     /// Notified when a run has ended.
-    ended: Notify,
+    pub(super) ended: Notify,
 }
 
+/// What is active.
 #[derive(Default)]
-struct State {
-    runs: HashMap<Uuid, Arc<ActiveRun>>,
-    threads: HashMap<ThreadKey, Arc<ActiveThread>>,
-    /// Counts the requests for active threads.
-    uses: u64,
+pub(super) struct HubState {
+    runs: HashMap<Uuid, ActiveRun>,
+    /// The threads in use, the least recently used one first.
+    threads: LinkedHashMap<(Arc<str>, Uuid), SessionSlot>,
     /// The latest sessions of runs without a thread.
     discarded: VecDeque<String>,
 }
 
-/// The owner and the id of a thread.
-type ThreadKey = (Arc<str>, Uuid);
+/// A run that has not ended, and the connection to its agent.
+#[derive(Clone)]
+pub(super) struct ActiveRun {
+    pub(super) run: Arc<Run>,
+    pub(super) conn: Arc<AgentConnection>,
+}
+
+/// The session of a thread, if the agent has it open. Locked by the current run; the lock is fair, so
+/// runs are served in order. Runs that wait hold it as well.
+pub(super) type SessionSlot = Arc<AsyncMutex<Option<OpenSession>>>;
 
 /// A run as a path names it: its owner, its thread if the path names one, and its id.
 pub(super) struct RunAt {
@@ -53,57 +67,53 @@ pub(super) struct RunAt {
 }
 
 impl Hub {
-    pub(super) fn new(
-        agents: AgentConnections,
-        store: RunStore,
-        webhooks: WebhookSender,
-        limits: Arc<Limits>,
-    ) -> Self {
-        let cwd = std::env::current_dir().ok();
-        let cwd = cwd.and_then(|path| path.into_os_string().into_string().ok());
-        Self {
-            agents,
-            store,
-            webhooks,
-            limits,
-            cwd: cwd.unwrap_or_else(|| "/".to_owned()),
-            state: Mutex::default(),
-            ended: Notify::new(),
-        }
-    }
-
-    /// Adds a run.
-    pub(super) fn add_run(&self, live: &Arc<ActiveRun>) -> Result<(), ApiError> {
-        let mut state = self.state();
-        if state.runs.len() >= self.limits.agent_connect_runs {
+    /// Adds a run, if its thread is idle or the run's strategy allows a busy one.
+    pub(super) fn add_run(&self, live: &ActiveRun) -> ApiResult<()> {
+        let mut state = self.state.lock();
+        if state.runs.len() >= self.port.limits.agent_connect_runs {
             return Err(ApiError::unavailable("too many runs are in progress"));
         }
-        state.runs.insert(live.id, live.clone());
+        let run = &live.run;
+        for other in run
+            .thread
+            .into_iter()
+            .flat_map(|id| state.runs_of(&run.owner, id))
+        {
+            match run.request.strategy {
+                Strategy::Reject | Strategy::Rollback => {
+                    return Err(ApiError::conflict("Thread is busy"));
+                }
+                Strategy::Interrupt => other.cancel.cancel(),
+                Strategy::Enqueue => {}
+            }
+        }
+        state.runs.insert(run.id, live.clone());
         Ok(())
     }
 
     /// Removes a run that has ended.
-    pub(super) fn remove_run(&self, live: &ActiveRun) {
-        let mut state = self.state();
-        state.runs.remove(&live.id);
-        if let Some(thread) = live.thread
-            && let Some(active) = state.threads.get(&(live.owner.clone(), thread))
-        {
-            active.remove_run(live.id);
-        }
-        drop(state);
+    pub(super) fn remove_run(&self, id: Uuid) {
+        self.state.lock().runs.remove(&id);
         self.ended.notify_waiters();
     }
 
     /// A run that has not ended.
-    pub(super) fn active_run(&self, id: Uuid) -> Option<Arc<ActiveRun>> {
-        self.state().runs.get(&id).cloned()
+    pub(super) fn active_run(&self, id: Uuid) -> Option<ActiveRun> {
+        self.state.lock().runs.get(&id).cloned()
+    }
+
+    /// Refuses to change a thread with an active or queued run.
+    pub(super) fn check_idle(&self, owner: &Arc<str>, thread: Uuid) -> ApiResult<()> {
+        match self.state.lock().runs_of(owner, thread).next() {
+            Some(_) => Err(ApiError::conflict("Thread is busy")),
+            None => Ok(()),
+        }
     }
 
     /// Records the session of an ended run without a thread.
     pub(super) fn discard(&self, session: &str) {
-        let mut state = self.state();
-        if state.discarded.len() >= self.limits.agent_connect_sessions {
+        let mut state = self.state.lock();
+        if state.discarded.len() >= self.port.limits.agent_connect_sessions {
             state.discarded.pop_front();
         }
         state.discarded.push_back(session.to_owned());
@@ -111,75 +121,75 @@ impl Hub {
 
     /// Whether a session belongs, or belonged, to a run without a thread.
     pub(super) fn is_run_session(&self, session: &str) -> bool {
-        let state = self.state();
-        let mut sessions = state.runs.values().filter_map(|live| live.session());
-        sessions.any(|(_, used)| used == session)
-            || state.discarded.iter().any(|one| one == session)
+        let state = self.state.lock();
+        let mut used = state.runs.values().filter_map(|live| live.run.session());
+        used.any(|used| used == session) || state.discarded.iter().any(|one| one == session)
     }
 
     /// Waits until none of the runs that have not ended is one of these.
     pub(super) async fn wait_ended(&self, wanted: impl Fn(&ActiveRun) -> bool) {
         loop {
             let ended = self.ended.notified();
-            if !self.state().runs.values().any(|live| wanted(live)) {
+            if !self.state.lock().runs.values().any(&wanted) {
                 return;
             }
             ended.await;
         }
     }
 
-    /// Activates a thread. If there are too many active threads, the least recently used one is
-    /// evicted; threads whose session can be reopened first.
-    pub(super) fn active_thread(
-        &self,
-        owner: &Arc<str>,
-        thread: Uuid,
-    ) -> Result<Arc<ActiveThread>, ApiError> {
+    /// The session of a thread. If there are too many threads in use, the least recently used one is
+    /// released; threads whose session cannot be reopened last.
+    pub(super) fn session_slot(&self, owner: &Arc<str>, thread: Uuid) -> ApiResult<SessionSlot> {
         let key = (owner.clone(), thread);
-        let mut state = self.state();
-        state.uses += 1;
-        let uses = state.uses;
-        if let Some(active) = state.threads.get(&key) {
-            active.touch(uses);
-            return Ok(active.clone());
+        let mut state = self.state.lock();
+        let threads = &mut state.threads;
+        if let Some(slot) = threads.to_back(&key) {
+            return Ok(slot.clone());
         }
-        if state.threads.len() >= self.limits.agent_connect_sessions {
-            let cost = |(key, active): (&ThreadKey, &Arc<ActiveThread>)| {
-                let cost = (Arc::strong_count(active) == 1).then(|| active.eviction_cost());
-                Some((cost??, key.clone()))
+        if threads.len() >= self.port.limits.agent_connect_sessions {
+            let is_idle = |slot: &SessionSlot| Arc::strong_count(slot) == 1;
+            let can_reopen = |slot: &SessionSlot| {
+                let session = slot.try_lock().ok();
+                session.is_some_and(|session| session.as_ref().is_none_or(OpenSession::can_reopen))
             };
-            let least = state.threads.iter().filter_map(cost).min();
-            let (_, least) = least
-                .ok_or_else(|| ApiError::unavailable("too many threads are in use at present"))?;
-            if let Some(active) = state.threads.remove(&least) {
-                active.evict();
-            }
+            let mut idle = threads.iter().filter(|(_, slot)| is_idle(slot));
+            let first = idle.clone().find(|(_, slot)| can_reopen(slot));
+            let first = first.or_else(|| idle.next()).map(|(key, _)| key.clone());
+            let none = || ApiError::unavailable("too many threads are in use at present");
+            let slot = threads.remove(&first.ok_or_else(none)?);
+            tokio::spawn(async move {
+                if let Some(slot) = slot
+                    && let Some(open) = slot.lock().await.take()
+                {
+                    open.close().await;
+                }
+            });
         }
-        let active = Arc::new(ActiveThread::default());
-        active.touch(uses);
-        state.threads.insert(key, active.clone());
-        Ok(active)
+        let slot = SessionSlot::default();
+        threads.insert(key, slot.clone());
+        Ok(slot)
     }
 
-    /// Deactivates a thread.
-    pub(super) fn remove_active(&self, owner: &Arc<str>, thread: Uuid) {
-        self.state().threads.remove(&(owner.clone(), thread));
+    /// Forgets the session of a thread.
+    pub(super) fn remove_slot(&self, owner: &Arc<str>, thread: Uuid) {
+        self.state.lock().threads.remove(&(owner.clone(), thread));
     }
 
     /// Reads a run; only its owner can see it. If the run has not ended, its current state is
     /// written to the store first, so that no client sees an older one.
-    pub(super) async fn run(&self, at: &RunAt) -> Result<RunRecord, ApiError> {
-        let id = at.id;
-        let current = self.active_run(id).map(|live| live.snapshot(now()));
+    pub(super) async fn run(&self, at: &RunAt) -> ApiResult<RunRecord> {
+        let (id, thread, live) = (at.id, at.thread, self.active_run(at.id));
         let read = self.store.run(&at.owner, move |rows| {
-            if let Some((run, version)) = &current {
-                rows.update_run(run, *version)?;
+            if let Some(live) = live {
+                rows.update_run(&live.run.record())?;
             }
             rows.run(id)
         });
         let run = read.await?;
-        run.filter(|run| at.thread.is_none() || run.thread == at.thread)
-            .ok_or_else(|| ApiError::not_found("there is no such run"))
+        match thread.is_none() || run.thread == thread {
+            true => Ok(run),
+            false => Err(ApiError::not_found("there is no such run")),
+        }
     }
 
     /// Waits until a run is not pending; `None` when that takes longer than `max_wait`.
@@ -187,55 +197,42 @@ impl Hub {
         &self,
         at: &RunAt,
         max_wait: Option<Duration>,
-    ) -> Result<Option<RunRecord>, ApiError> {
+    ) -> ApiResult<Option<RunRecord>> {
         let until = max_wait.map(|max_wait| Instant::now() + max_wait);
         let mut reads = 0;
         loop {
-            let stored = self.active_run(at.id).map(|live| live.stored.subscribe());
+            let live = self.active_run(at.id);
             let run = self.run(at).await?;
             if run.status != RunStatus::Pending {
                 return Ok(Some(run));
             }
-            match (stored, until) {
-                (Some(changes), None) => wait_change(changes).await,
-                (Some(changes), Some(until)) => {
-                    if timeout_at(until, wait_change(changes)).await.is_err() {
+            let Some(live) = live else {
+                // The run ended between the two reads, or its end could not be stored.
+                if reads > 2 {
+                    return Err(ApiError::unavailable("the outcome of the run was lost"));
+                }
+                reads += 1;
+                continue;
+            };
+            let mut changes = live.run.changes.subscribe();
+            drop(live);
+            let settled = changes.wait_for(|phase| phase.status != RunStatus::Pending);
+            match until {
+                Some(until) => {
+                    if timeout_at(until, settled).await.is_err() {
                         return Ok(None);
                     }
                 }
-                // The run ended between the two reads, or its end could not be stored.
-                (None, _) if reads > 2 => {
-                    return Err(ApiError::unavailable("the outcome of the run was lost"));
-                }
-                (None, _) => reads += 1,
+                None => drop(settled.await),
             }
         }
     }
-
-    /// Writes the current state of a run to the store.
-    pub(super) async fn store_run(&self, live: &ActiveRun) -> Result<RunRecord, ApiError> {
-        let (run, version) = live.snapshot(now());
-        let stored = run.clone();
-        let update = move |rows: &OwnedRows<'_>| rows.update_run(&stored, version);
-        self.store.run(&live.owner, update).await?;
-        live.stored.send_replace(());
-        Ok(run)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
 }
 
-/// The current time.
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp(since.map_or(0, |since| {
-        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
-    }))
-}
-
-/// Waits for a change; the sender may have been dropped.
-async fn wait_change(mut changes: watch::Receiver<()>) {
-    let _ = changes.changed().await;
+impl HubState {
+    /// The runs of a thread that have not ended.
+    fn runs_of(&self, owner: &Arc<str>, thread: Uuid) -> impl Iterator<Item = &Arc<Run>> {
+        let runs = self.runs.values().map(|live| &live.run);
+        runs.filter(move |run| run.thread == Some(thread) && run.owner == *owner)
+    }
 }

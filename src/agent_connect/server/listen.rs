@@ -5,25 +5,29 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
-use hyper::{Request, StatusCode};
+use hyper::header::ALLOW;
+use hyper::{HeaderMap, Request, StatusCode, Uri};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tower_service::Service as _;
 
-use super::agent_connection::AgentContext;
-use super::agents::AgentConnections;
-use super::call::{Api, Received};
-use super::hub::{Hub, now};
-use super::response;
+use super::agents::{Agents, Requester, only};
+use super::call::Received;
+use super::connection::AgentContext;
+use super::hub::{Hub, HubState};
 use super::routes::router;
+use super::run::now;
 use crate::agent_connect::AgentConnectConfig;
+use crate::agent_connect::api::error::ApiError;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
 use crate::auth::RejectReason;
 use crate::transport::http::content::is_type;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
-use crate::transport::http::port::refusal::Refusal;
+use crate::transport::http::port::refusal::{Refusal, Why};
 use crate::transport::http::port::service::StartedService;
 use crate::transport::http::port::{HttpService, Port, bind, handle};
 use crate::transport::{BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind, Setup};
@@ -33,15 +37,12 @@ const METHODS: &str = "GET, POST, PATCH, DELETE";
 
 /// The Agent Connect service of a port.
 struct RestService {
-    api: Arc<Api>,
+    hub: Arc<Hub>,
     router: Router,
 }
 
 /// Binds an endpoint and serves Agent Connect on it.
-pub(in crate::agent_connect) async fn listen(
-    at: &Endpoint,
-    setup: &Setup,
-) -> Result<Box<dyn Listener>, OpenError> {
+pub(crate) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
     let config = AgentConnectConfig::of(setup);
     let service = serve(&bound.port, &bound.port.at.path, &config)?;
@@ -49,7 +50,7 @@ pub(in crate::agent_connect) async fn listen(
 }
 
 /// Serves Agent Connect beside ACP on a port, if its settings say so.
-pub(in crate::agent_connect) fn beside(port: &Arc<Port>) -> StartedService {
+pub(crate) fn beside(port: &Arc<Port>) -> StartedService {
     let config = AgentConnectConfig::of(&port.setup);
     let path = config.path.clone();
     path.map(|path| -> Result<Arc<dyn HttpService>, OpenError> { Ok(serve(port, &path, &config)?) })
@@ -68,15 +69,16 @@ fn serve(
     let (store, orphans) = RunStore::open(service.store.as_deref(), now()).map_err(|what| {
         let file = service
             .store
-            .as_ref()
-            .map_or_else(String::new, |path| path.display().to_string());
+            .as_deref()
+            .map(|path| path.display().to_string());
+        let file = file.unwrap_or_default();
         let what = format!("the store {file} cannot be used: {what}");
         OpenError::new(OpenErrorKind::CannotCreate, &port.at, what)
             .with_remedy("Name another file with --store")
     })?;
     let webhooks = WebhookSender::new(service.callbacks.clone());
     for (run, webhook) in orphans {
-        webhooks.send(&webhook, &serde_json::json!(run));
+        webhooks.send(&webhook, &run);
     }
     let context = AgentContext {
         base: base.clone(),
@@ -85,30 +87,35 @@ fn serve(
         arrivals: port.arrivals.clone(),
         closing: port.closing.clone(),
     };
-    let agents = AgentConnections::new(context, &service.agents);
-    if let [only] = &*agents.all() {
+    let agents = Agents::new(context, &service.agents);
+    if let Some(only) = only(&agents.all()) {
         // A single agent is initialised at once; one of several when a client needs it.
-        let only = only.clone();
         tokio::spawn(async move {
             if let Err(fault) = only.connect().await {
                 tracing::warn!("Agent Connect has no agent at present: {}", fault.message);
             }
         });
     }
-    let hub = Hub::new(agents, store, webhooks, port.limits.clone());
-    let api = Arc::new(Api {
+    let cwd = std::env::current_dir().ok();
+    let cwd = cwd.and_then(|path| path.into_os_string().into_string().ok());
+    let hub = Arc::new(Hub {
         port: port.clone(),
-        hub: Arc::new(hub),
         path,
         base,
+        agents,
+        store,
+        webhooks,
+        cwd: cwd.unwrap_or_else(|| "/".to_owned()),
+        state: Mutex::new(HubState::default()),
+        ended: Notify::new(),
     });
-    let router = router(api.clone());
-    Ok(Arc::new(RestService { api, router }))
+    let router = router(hub.clone());
+    Ok(Arc::new(RestService { hub, router }))
 }
 
 impl HttpService for RestService {
     fn serves(&self, path: &str) -> bool {
-        self.api.serves(path)
+        self.path_below(path).is_some()
     }
 
     fn answer(
@@ -117,20 +124,19 @@ impl HttpService for RestService {
         caller: Arc<Caller>,
     ) -> BoxFuture<'static, Response> {
         Box::pin(async move {
-            let port = &self.api.port;
             let answer = |request, client| self.route(request, client);
-            handle(port, request, &caller, METHODS, response::refusal, answer).await
+            handle(&self.hub.port, request, &caller, METHODS, refuse, answer).await
         })
     }
 
     /// Connections to agents that are no longer served end with their last run.
     fn renew(&self, setup: &Setup) {
         let agents = AgentConnectConfig::of(setup).agents;
-        for line in self.api.hub.agents.update(&agents) {
-            let hub = self.api.hub.clone();
+        for conn in self.hub.agents.update(&agents) {
+            let hub = self.hub.clone();
             tokio::spawn(async move {
-                hub.wait_ended(|live| Arc::ptr_eq(&live.conn, &line)).await;
-                line.end();
+                hub.wait_ended(|live| Arc::ptr_eq(&live.conn, &conn)).await;
+                conn.end();
             });
         }
     }
@@ -138,9 +144,9 @@ impl HttpService for RestService {
     /// After the listener has stopped, the agent connections end with the last run.
     fn ended(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.api.hub.wait_ended(|_| true).await;
-            for line in self.api.hub.agents.all() {
-                line.end();
+            self.hub.wait_ended(|_| true).await;
+            for conn in self.hub.agents.all() {
+                conn.end();
             }
         })
     }
@@ -153,8 +159,16 @@ impl RestService {
         request: Request<Incoming>,
         client: AuthenticatedClient,
     ) -> Result<Response, Refusal> {
-        let port = &self.api.port;
-        let requester = Arc::new(self.api.requester(client)?);
+        let (port, principal) = (&self.hub.port, client.principal);
+        if self.hub.agents.usable_by(&principal).is_empty() {
+            let why = format!("the {principal} is for other agents");
+            return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
+        }
+        let requester = Arc::new(Requester {
+            owner: principal.to_string().into(),
+            principal,
+            default_agent: port.rules().front.default_agent.clone(),
+        });
         // Without this check a web page could post other types from another origin without a
         // preflight.
         let is_json = is_type(request.headers(), "application/json");
@@ -165,13 +179,51 @@ impl RestService {
             let why = "Content-Type must be application/json";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
-        head.uri = self.api.address_below(&head.uri);
+        head.uri = self.address_below(&head.uri);
         head.extensions.insert(Received { requester, body });
         let request = Request::from_parts(head, Body::empty());
         let Ok(answer) = self.router.clone().call(request).await;
-        if answer.status() == StatusCode::NOT_FOUND {
-            port.count(RejectReason::Unknown);
+        match answer.status() {
+            StatusCode::NOT_FOUND => port.count(RejectReason::Unknown),
+            StatusCode::METHOD_NOT_ALLOWED => return Ok(not_allowed(answer.headers())),
+            _ => {}
         }
-        Ok(response::with_allowed_methods(answer))
+        Ok(answer)
     }
+
+    fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let below = path.strip_prefix(&self.hub.path)?;
+        below.starts_with('/').then_some(below)
+    }
+
+    /// The same address below the service's path; `/`, where nothing is served, for others.
+    fn address_below(&self, uri: &Uri) -> Uri {
+        let path = self.path_below(uri.path()).unwrap_or_default();
+        let query = uri.query().map(|query| format!("?{query}"));
+        let below = format!("/{}{}", path.trim_matches('/'), query.unwrap_or_default());
+        below.parse().unwrap_or_default()
+    }
+}
+
+/// A refusal by the port, in the form of an error.
+fn refuse(refusal: Refusal) -> Response {
+    let mut fields = HeaderMap::new();
+    refusal.write_fields(&mut fields);
+    let message = match refusal.why {
+        Why::Text(text) => text,
+        Why::Error(_) => "refused".into(),
+    };
+    let mut answer = ApiError::new(refusal.status.as_u16(), message).into_response();
+    answer.headers_mut().extend(fields);
+    answer
+}
+
+/// The router's refusal of a method, which has no body, in the form of an error.
+fn not_allowed(fields: &HeaderMap) -> Response {
+    let allowed = fields.get(ALLOW).and_then(|allowed| allowed.to_str().ok());
+    let allowed = allowed.unwrap_or_default().split(',');
+    let allowed: Vec<&str> = allowed.filter(|method| *method != "HEAD").collect();
+    let allowed = allowed.join(", ");
+    let fault = ApiError::new(405, format!("this path takes {allowed}"));
+    ([(ALLOW, allowed)], fault).into_response()
 }

@@ -1,10 +1,9 @@
 //! The REST server, an ACP client of its agents.
 //!
-//! `listen` starts the service; the handlers of `routes` answer each `call` from `hub`, `threads`
-//! and `start`, as long as the client has an access `permit`. `agents` are the served agents; each has an
-//! `agent_connection`, the ACP client, with its link: one link carries all threads of an agent.
-//! `active_thread` is a thread in use, `active_run` a run that has not ended; `perform` executes
-//! it, and `stream` sends its events.
+//! `listen` starts the service; the handlers of `routes` answer each `call` from the `hub`. `agents`
+//! are the served agents; each has a `connection`, the ACP client, whose link carries all threads of
+//! the agent. `run` is a run that has not ended; `perform` starts, executes and resumes it, in one of
+//! the `sessions` of threads, and `stream` sends its events.
 //!
 //! # Decisions
 //!
@@ -19,19 +18,15 @@
 //! the others. The events kept for streaming clients are bounded per run; a client that is slower
 //! than that gets the end of the run with its next request.
 
-mod active_run;
-mod active_thread;
-mod agent_connection;
 mod agents;
 mod call;
+mod connection;
 mod hub;
 mod listen;
 mod perform;
-mod permit;
-mod response;
 mod routes;
-mod start;
+mod run;
+mod sessions;
 mod stream;
-mod threads;
 
 pub(super) use listen::{beside, listen};

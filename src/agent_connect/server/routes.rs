@@ -4,27 +4,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde_json::json;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_LOCATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use serde::Serialize;
+use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use super::call::{Api, Call};
-use super::hub::RunAt;
-use super::response::{Reply, events, json, nothing, with_location};
-use super::start;
-use super::stream::{final_event, follow};
-use crate::agent_connect::api::api_error::ApiError;
+use super::call::Call;
+use super::hub::{Hub, RunAt};
+use super::perform;
+use super::run::now;
+use super::stream::{ended, follow};
 use crate::agent_connect::api::body::read;
+use crate::agent_connect::api::error::{ApiError, ApiResult};
 use crate::agent_connect::api::openapi;
-use crate::agent_connect::api::page::ResultPage;
-use crate::agent_connect::api::record::{RunRecord, history, state};
+use crate::agent_connect::api::run::RunRecord;
 use crate::agent_connect::api::run_request::OnDisconnect;
 use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
-use crate::agent_connect::api::thread_request::{ThreadCreate, ThreadPatch};
-use crate::agent_connect::store::OwnedRows;
+use crate::agent_connect::api::thread::{Thread, ThreadPatch, history};
 
 /// How long `/output` waits by default.
 const DEFAULT_BLOCK: Duration = Duration::from_secs(60);
+
+/// The response of a handler.
+type Reply = ApiResult<Response>;
 
 /// What is answered when a run is started.
 #[derive(Clone, Copy)]
@@ -38,7 +43,7 @@ enum StartReply {
 }
 
 /// The routes. Paths begin below the service's.
-pub(super) fn router(api: Arc<Api>) -> Router {
+pub(super) fn router(hub: Arc<Hub>) -> Router {
     Router::new()
         .route("/openapi.json", get(openapi_document))
         .route("/agents/search", post(search_agents))
@@ -64,11 +69,11 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/runs/search", post(search_runs))
         .nest("/runs", run_routes())
         .fallback(async || ApiError::not_found("nothing is served at this path"))
-        .with_state(api)
+        .with_state(hub)
 }
 
 /// The routes of runs, with a thread in their path or without.
-fn run_routes() -> Router<Arc<Api>> {
+fn run_routes() -> Router<Arc<Hub>> {
     Router::new()
         .route("/wait", post(|call: Call| start(call, StartReply::Output)))
         .route(
@@ -84,148 +89,164 @@ fn run_routes() -> Router<Arc<Api>> {
 }
 
 async fn openapi_document(call: Call) -> Reply {
-    json(&openapi::document(&call.api.base))
+    json(&openapi::document(&call.hub.base))
 }
 
 async fn search_agents(call: Call) -> Reply {
-    let search: Search<AgentFilter> = Search::read(&call.json()?)?;
-    let known = call.api.hub.agents.infos(&call.requester).await?;
+    let search: Search<AgentFilter> = Search::read(&call.body)?;
+    let known = call.hub.agents.infos(&call.requester).await?;
     let found = known.iter().filter(|agent| agent.matches(&search.wanted));
-    let page = search.page.slice(found.map(|agent| agent.entry()));
+    let page = search.page.slice(found.map(|agent| &**agent));
     json(&page.collect::<Vec<_>>())
 }
 
 async fn agent(call: Call) -> Reply {
-    let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()).await?;
-    json(&line.info().await?.entry())
+    let conn = call.hub.agents.find(&call.requester, call.agent()).await?;
+    json(&*conn.info().await?)
 }
 
 async fn descriptor(call: Call) -> Reply {
-    let agents = &call.api.hub.agents;
-    let line = agents.find(&call.requester, call.agent()).await?;
-    let agent = line.info().await?;
-    json(&agent.descriptor(line.uses_forms()))
+    let conn = call.hub.agents.find(&call.requester, call.agent()).await?;
+    let agent = conn.info().await?;
+    json(&agent.descriptor(conn.uses_forms()))
 }
 
 async fn create_thread(call: Call) -> Reply {
     call.check_not_draining()?;
-    let wanted: ThreadCreate = read(&call.json()?)?;
-    json(&call.api.hub.create_thread(&call.requester, wanted).await?)
+    let wanted = read(&call.body)?;
+    json(&call.hub.create_thread(&call.requester, wanted).await?)
 }
 
 async fn search_threads(call: Call) -> Reply {
-    let search = Search::read(&call.json()?)?;
-    json(&call.api.hub.find_threads(&call.requester, search).await?)
+    let search = Search::read(&call.body)?;
+    call.hub.import_sessions(&call.requester).await;
+    json(&call.rows(move |rows| rows.find_threads(&search)).await?)
 }
 
 async fn thread(call: Call) -> Reply {
-    let (hub, owner) = (&call.api.hub, call.owner());
-    let thread = hub.thread(owner, call.thread()?).await?;
-    json(&hub.show_thread(owner, thread).await?)
+    let id = call.thread()?;
+    json(&call.rows(move |rows| rows.thread(id)).await?)
 }
 
 async fn patch_thread(call: Call) -> Reply {
-    let patch: ThreadPatch = read(&call.json()?)?;
-    let hub = &call.api.hub;
+    let (id, patch): (_, ThreadPatch) = (call.thread()?, read(&call.body)?);
+    if patch.values.is_some() || patch.messages.is_some() {
+        let what =
+            "only \"metadata\" can be changed: messages sent to an agent cannot be withdrawn";
+        return Err(ApiError::invalid(what));
+    }
+    let change = |thread: &mut Thread| {
+        thread.metadata.given.extend(patch.metadata);
+        thread.updated = now();
+    };
     json(
-        &hub.patch_thread(call.owner(), call.thread()?, patch)
+        &call
+            .rows(move |rows| rows.update_thread(id, change))
             .await?,
     )
 }
 
 async fn delete_thread(call: Call) -> Reply {
-    let hub = &call.api.hub;
-    hub.delete_thread(call.owner(), call.thread()?).await?;
-    Ok(nothing())
+    call.hub.delete_thread(call.owner(), call.thread()?).await?;
+    nothing()
 }
 
 async fn thread_state(call: Call) -> Reply {
-    json(&state(
-        &call.api.hub.turns(call.owner(), call.thread()?).await?,
-    ))
+    let id = call.thread()?;
+    state(&call.rows(move |rows| rows.thread(id)).await?)
 }
 
 async fn thread_history(call: Call) -> Reply {
-    let page = ResultPage::new(call.number("limit")?, None)?;
-    let turns = call.api.hub.turns(call.owner(), call.thread()?).await?;
-    json(&history(&turns, page, call.text("before")))
+    let (id, page) = (call.thread()?, call.page()?);
+    let turns = call.rows(move |rows| {
+        rows.thread(id)?;
+        Ok(rows.turns(id)?)
+    });
+    json(&history(&turns.await?, page, call.text("before")))
 }
 
 async fn copy_thread(call: Call) -> Reply {
     call.check_not_draining()?;
-    let hub = &call.api.hub;
-    json(&hub.copy_thread(&call.requester, call.thread()?).await?)
+    json(
+        &call
+            .hub
+            .copy_thread(&call.requester, call.thread()?)
+            .await?,
+    )
 }
 
 async fn thread_runs(call: Call) -> Reply {
-    let page = ResultPage::new(call.number("limit")?, call.number("offset")?)?;
-    let (hub, owner, thread) = (&call.api.hub, call.owner(), call.thread()?);
-    hub.thread(owner, thread).await?;
+    let (id, page) = (call.thread()?, call.page()?);
     let wanted = RunFilter::default();
-    let search = Search { wanted, page };
-    let find = move |rows: &OwnedRows<'_>| rows.find_runs(Some(thread), &search);
-    json(&hub.store.run(owner, find).await?)
+    let find = call.rows(move |rows| {
+        rows.thread(id)?;
+        rows.find_runs(Some(id), &Search { wanted, page })
+    });
+    json(&find.await?)
 }
 
 async fn search_runs(call: Call) -> Reply {
-    let search = Search::read(&call.json()?)?;
-    let find = move |rows: &OwnedRows<'_>| rows.find_runs(None, &search);
-    json(&call.api.hub.store.run(call.owner(), find).await?)
+    let search = Search::read(&call.body)?;
+    json(&call.rows(move |rows| rows.find_runs(None, &search)).await?)
 }
 
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that
 /// otherwise learn its id only at its end.
 async fn start(call: Call, reply: StartReply) -> Reply {
     call.check_not_draining()?;
-    let (hub, body) = (&call.api.hub, call.json()?);
     let max_wait = match reply {
         StartReply::Output => call.max_wait(None)?,
         StartReply::Run | StartReply::Events => None,
     };
-    let (run, live) = start::start(hub, &call.requester, call.thread_if_named()?, body).await?;
+    let (hub, body, thread) = (&call.hub, call.body.clone(), call.thread_if_named()?);
+    let (record, live) = perform::start(hub, &call.requester, thread, body).await?;
     let cancels = live.request.on_disconnect == OnDisconnect::Cancel;
     let guard = cancels.then(|| live.cancel.clone().drop_guard());
-    let permit = call.permit();
-    let answer = match reply {
+    let mut answer = match reply {
         StartReply::Run => {
             guard.map(DropGuard::disarm);
-            json(&run)?
+            json(&record)?
         }
         StartReply::Output => {
             let at = RunAt {
                 owner: call.owner().clone(),
-                thread: run.thread,
-                id: run.id,
+                thread: record.thread,
+                id: record.id,
             };
             let settled = hub.wait_settled(&at, max_wait);
-            let settled = permit.while_valid(settled).await?;
+            let settled = call.while_valid(settled).await?;
             guard.map(DropGuard::disarm);
             wait_response(settled.as_ref())?
         }
-        StartReply::Events => {
-            let modes = live.request.stream_modes;
-            events(follow(live, modes, None, guard, permit))
-        }
+        StartReply::Events => follow(&call, live, guard),
     };
-    let thread = run
-        .thread
-        .map_or_else(String::new, |id| format!("/threads/{id}"));
-    let url = format!("{}{thread}/runs/{}", call.api.path, run.id);
-    Ok(with_location(answer, &url))
+    let thread = record.thread.map(|id| format!("/threads/{id}"));
+    let thread = thread.unwrap_or_default();
+    let url = format!("{}{thread}/runs/{}", hub.path, record.id);
+    if let Ok(url) = HeaderValue::from_str(&url) {
+        answer.headers_mut().insert(CONTENT_LOCATION, url);
+    }
+    Ok(answer)
 }
 
 async fn run(call: Call) -> Reply {
-    json(&call.api.hub.run(&call.run()?).await?)
+    json(&call.hub.run(&call.run()?).await?)
 }
 
 async fn resume(call: Call) -> Reply {
-    json(&start::resume(&call.api.hub, &call.run()?, &call.json()?).await?)
+    json(&perform::resume(&call.hub, &call.run()?, &call.body).await?)
 }
 
+/// Deletes a run; one that has not ended is cancelled first.
 async fn delete_run(call: Call) -> Reply {
-    start::delete(&call.api.hub, &call.run()?).await?;
-    Ok(nothing())
+    let (hub, at) = (&call.hub, call.run()?);
+    hub.run(&at).await?;
+    if let Some(live) = hub.active_run(at.id) {
+        live.run.cancel.cancel();
+        hub.wait_ended(|one| one.run.id == at.id).await;
+    }
+    call.rows(move |rows| rows.delete_run(at.id)).await?;
+    nothing()
 }
 
 async fn wait(call: Call) -> Reply {
@@ -235,67 +256,97 @@ async fn wait(call: Call) -> Reply {
 async fn output(call: Call) -> Reply {
     match settled(&call, Some(DEFAULT_BLOCK)).await? {
         Some(run) => json(&run.old_output()),
-        None => Ok(nothing()),
+        None => nothing(),
     }
 }
 
 /// The run of the path, when it is no longer pending; `None` when that takes too long.
-async fn settled(call: &Call, default: Option<Duration>) -> Result<Option<RunRecord>, ApiError> {
+async fn settled(call: &Call, default: Option<Duration>) -> ApiResult<Option<RunRecord>> {
     let (run, max_wait) = (call.run()?, call.max_wait(default)?);
-    let settled = call.api.hub.wait_settled(&run, max_wait);
-    call.permit().while_valid(settled).await
+    let settled = call.hub.wait_settled(&run, max_wait);
+    call.while_valid(settled).await
 }
 
 async fn stream(call: Call) -> Reply {
-    let (hub, at) = (&call.api.hub, call.run()?);
+    let (hub, at) = (&call.hub, call.run()?);
     let run = hub.run(&at).await?;
-    Ok(events(match hub.active_run(at.id) {
-        Some(live) => {
-            let modes = live.request.stream_modes;
-            let last = call.last_event.as_deref();
-            follow(live, modes, last, None, call.permit())
-        }
-        None if run.status.is_final() => final_event(&run),
+    Ok(match hub.active_run(at.id) {
+        Some(live) => follow(&call, live.run, None),
+        None if run.status.is_final() => ended(&run),
         // It ended between the two reads.
-        None => final_event(&hub.run(&at).await?),
-    }))
+        None => ended(&hub.run(&at).await?),
+    })
 }
 
 async fn run_state(call: Call) -> Reply {
-    let hub = &call.api.hub;
-    let run = hub.run(&call.run()?).await?;
+    let run = call.hub.run(&call.run()?).await?;
     let none = || ApiError::not_found("the run has no thread");
     let thread = run.thread.ok_or_else(none)?;
-    json(&state(&hub.turns(call.owner(), thread).await?))
+    state(&call.rows(move |rows| rows.thread(thread)).await?)
 }
 
+/// Cancels a run; it may take a while to end.
 async fn cancel(call: Call) -> Reply {
-    let hub = &call.api.hub;
-    match call.text("action") {
-        None | Some("interrupt") => {}
-        Some("rollback") => {
-            return Err(ApiError::invalid(
-                "action rollback is not possible: what an agent has done to files cannot be undone",
-            ));
-        }
-        Some(_) => {
-            return Err(ApiError::invalid(
-                "\"action\" must be interrupt or rollback",
-            ));
-        }
+    let what = match call.text("action") {
+        None | Some("interrupt") => None,
+        Some("rollback") => Some(
+            "action rollback is not possible: what an agent has done to files cannot be undone",
+        ),
+        Some(_) => Some("\"action\" must be interrupt or rollback"),
+    };
+    if let Some(what) = what {
+        return Err(ApiError::invalid(what));
     }
+    let (hub, at) = (&call.hub, call.run()?);
     let waits = call.parsed("wait", "true or false")?.unwrap_or(false);
-    let live = start::cancel(hub, &call.run()?).await?;
+    let run = hub.run(&at).await?;
+    let live = hub.active_run(at.id).filter(|_| !run.status.is_final());
+    let live = live.ok_or_else(|| ApiError::conflict("the run has already ended"))?;
+    live.run.cancel.cancel();
     if waits {
-        hub.wait_ended(|one| one.id == live.id).await;
+        hub.wait_ended(|one| one.run.id == at.id).await;
     }
-    Ok(nothing())
+    nothing()
 }
 
 /// A run and its output, in the form of 0.2.3.
 fn wait_response(run: Option<&RunRecord>) -> Reply {
     match run {
         Some(run) => json(&json!({ "run": run, "output": run.output() })),
-        None => Ok(nothing()),
+        None => nothing(),
+    }
+}
+
+/// The state of a thread, in the form of the older generation.
+fn state(thread: &Thread) -> Reply {
+    let mut state = thread.values.clone().unwrap_or_default();
+    state.insert("messages".to_owned(), json!(thread.messages));
+    json(&state)
+}
+
+/// A response with a JSON value.
+fn json(value: &impl Serialize) -> Reply {
+    let text = json!(value).to_string();
+    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+/// A response without a body.
+fn nothing() -> Reply {
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The body of an error is its message, as a JSON string.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        tracing::debug!(%status, what = %self.message, "a request was rejected");
+        let body = Value::from(self.message).to_string();
+        let mut answer = (status, [(CONTENT_TYPE, "application/json")], body).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let second = HeaderValue::from_static("1");
+            answer.headers_mut().insert(RETRY_AFTER, second);
+        }
+        answer
     }
 }

@@ -1,43 +1,56 @@
 //! A run's events, as server-sent events.
 //!
-//! An event's id is the run's id and the number of the agent's update before it, so a client that
-//! reconnects with `Last-Event-ID` continues where it was. `active_run` keeps the events.
+//! An event's id is the run's id and the number of the agent's updates before it, so a client that
+//! reconnects with `Last-Event-ID` continues where it was. `run` keeps the updates.
 //!
 //! # Decisions
 //!
 //! **Values are sent at most every 100 ms**, because each time all messages so far are sent. The
 //! first are sent at once, except to a client that gets each update anyway.
+//!
+//! **Events are written here.** Those of `axum::response::sse` have a keep-alive that Agent Connect's
+//! SDK takes for an event.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::response::Response;
 use bytes::Bytes;
+use futures_util::stream::{once, unfold};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 use uuid::Uuid;
 
-use super::active_run::{ActiveRun, LogEntry, LogRead};
-use super::permit::AccessPermit;
-use crate::agent_connect::api::record::{RunOutcome, RunRecord};
-use crate::agent_connect::api::run_request::StreamModes;
-use crate::agent_connect::api::turn_output::TurnOutput;
+use super::call::Call;
+use super::run::{Next, Phase, Run};
+use crate::agent_connect::api::content::TurnOutput;
+use crate::agent_connect::api::run::{RunOutcome, RunRecord};
+use crate::transport::BoxFuture;
+use crate::transport::http::port::answer;
 
 /// Time between two events with all messages.
 const VALUES_INTERVAL: Duration = Duration::from_millis(100);
 /// A keep-alive comment without the usual empty line, which the SDK of Agent Connect takes for an
 /// event.
-const KEEPALIVE: &[u8] = b":\n";
-/// Events that may be queued for writing.
-const QUEUE_LEN: usize = 16;
+const KEEPALIVE: Bytes = Bytes::from_static(b":\n");
 
 /// A client that streams a run.
 struct Follower {
-    live: Arc<ActiveRun>,
-    modes: StreamModes,
-    tx: mpsc::Sender<Bytes>,
-    /// The number of the next log entry to send.
+    run: Arc<Run>,
+    changes: watch::Receiver<Phase>,
+    /// Ready when the client's access has ended.
+    expired: BoxFuture<'static, ()>,
+    /// Interval between keep-alive comments.
+    keepalive: Duration,
+    /// Cancels the run if the client disconnects before the end.
+    guard: Option<DropGuard>,
+    /// Events that were not sent yet.
+    events: VecDeque<Bytes>,
+    is_done: bool,
+    /// The number of updates so far.
     position: u64,
     output: TurnOutput,
     /// There are messages that were not sent yet.
@@ -46,170 +59,146 @@ struct Follower {
     due: Instant,
 }
 
-/// Streams the events of a run that has not ended, after the one with the id `last`. If the client
-/// disconnects before the end, `guard` cancels the run.
-pub(super) fn follow(
-    live: Arc<ActiveRun>,
-    modes: StreamModes,
-    last: Option<&str>,
-    guard: Option<DropGuard>,
-    permit: AccessPermit,
-) -> mpsc::Receiver<Bytes> {
-    let (tx, rx) = mpsc::channel(QUEUE_LEN);
-    let start = last
-        .and_then(|id| number(id, live.id))
-        .unwrap_or_else(|| live.log_start());
-    let mut follower = Follower {
-        modes,
-        tx,
-        position: 0,
-        output: TurnOutput::default(),
-        has_new_values: false,
-        due: Instant::now(),
-        live,
+/// A response with the events of a run that has not ended, after the last one that the client has
+/// received.
+pub(super) fn follow(call: &Call, run: Arc<Run>, guard: Option<DropGuard>) -> Response {
+    let last = call.last_event.as_deref();
+    let start = last.and_then(|id| number(id, run.id));
+    let start = start.unwrap_or_else(|| run.start());
+    let mut output = TurnOutput::default();
+    // Values include the messages before the first event.
+    let mut position = 0;
+    while position < start
+        && let Next::Update(update) = run.next(position)
+    {
+        output.apply(&update);
+        position += 1;
+    }
+    let wait = match run.request.stream_modes.custom {
+        true => VALUES_INTERVAL,
+        false => Duration::ZERO,
     };
-    tokio::spawn(async move {
-        // Values include the messages before the first event.
-        while follower.position < start
-            && let LogRead::Entry(entry) = follower.live.read_log(follower.position)
-        {
-            if let LogEntry::Update(update) = entry {
-                follower.output.apply(&update);
-            }
-            follower.position += 1;
-        }
-        follower.position = start;
-        let done = tokio::select! {
-            done = follower.run(permit.keepalive) => done,
-            // The client's access has ended; the stream is closed.
-            () = permit.expired() => None,
-        };
-        if done.is_some() {
-            guard.map(DropGuard::disarm);
-        }
-    });
-    rx
+    let follower = Follower {
+        changes: run.changes.subscribe(),
+        expired: Box::pin(call.expired()),
+        keepalive: call.hub.port.limits.http_keepalive,
+        guard,
+        events: VecDeque::from([KEEPALIVE]),
+        is_done: false,
+        position: start,
+        output,
+        has_new_values: false,
+        due: Instant::now() + wait,
+        run,
+    };
+    answer::events(unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((event, follower))
+    }))
 }
 
-/// The only event of a run that has ended.
-pub(super) fn final_event(run: &RunRecord) -> mpsc::Receiver<Bytes> {
-    let (tx, rx) = mpsc::channel(1);
-    // The channel has room for one.
-    let _ = tx.try_send(event(&format!("{}-0", run.id), &final_data(run)));
-    rx
+/// A response with the only event of a run that has ended.
+pub(super) fn ended(run: &RunRecord) -> Response {
+    let last = event(&format!("{}-0", run.id), &last_data(run));
+    answer::events(once(std::future::ready(last)))
 }
 
 impl Follower {
-    /// Sends all events up to the end or the next question; `None` when the client has
-    /// disconnected.
-    async fn run(&mut self, keepalive: Duration) -> Option<()> {
-        let keepalive = keepalive.max(Duration::from_millis(10));
-        let mut changes = self.live.changes.subscribe();
-        let mut next_keepalive = Instant::now() + keepalive;
-        if self.modes.custom {
-            self.due += VALUES_INTERVAL;
-        }
-        self.tx.send(Bytes::from_static(KEEPALIVE)).await.ok()?;
+    /// The next event, up to the end or the next question; `None` at the end of the stream, and when
+    /// the client's access has ended.
+    async fn next(&mut self) -> Option<Bytes> {
+        let next_keepalive = Instant::now() + self.keepalive.max(Duration::from_millis(10));
         loop {
-            loop {
-                match self.live.read_log(self.position) {
-                    LogRead::Pending => break,
-                    LogRead::Lost => {
-                        tracing::warn!(
-                            "a client reads the events of a run too slowly; its stream is closed"
-                        );
-                        return Some(());
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            if self.is_done {
+                self.guard.take().map(DropGuard::disarm);
+                return None;
+            }
+            self.changes.mark_unchanged();
+            match self.run.next(self.position) {
+                Next::Update(update) => self.add_update(&update),
+                Next::Settled(record) => {
+                    if !record.status.is_final() {
+                        self.due = Instant::now();
+                        self.add_values();
                     }
-                    LogRead::Ended(run) => {
-                        let id = format!("{}-{}", run.id, self.position + 1);
-                        self.tx.send(event(&id, &final_data(&run))).await.ok()?;
-                        return Some(());
-                    }
-                    LogRead::Entry(entry) => {
-                        self.position += 1;
-                        if self.send_entry(entry).await? {
-                            return Some(());
+                    self.add("", &last_data(&record));
+                    self.is_done = true;
+                }
+                Next::Lost => {
+                    let what =
+                        "a client reads the events of a run too slowly; its stream is closed";
+                    tracing::warn!("{what}");
+                    self.is_done = true;
+                }
+                Next::Pending if self.has_new_values && self.due <= Instant::now() => {
+                    self.add_values();
+                }
+                Next::Pending => {
+                    let due = match self.has_new_values {
+                        true => self.due.min(next_keepalive),
+                        false => next_keepalive,
+                    };
+                    tokio::select! {
+                        changed = self.changes.changed() => changed.ok()?,
+                        () = &mut self.expired => return None,
+                        () = sleep_until(due) => {
+                            if due == next_keepalive {
+                                return Some(KEEPALIVE);
+                            }
                         }
                     }
                 }
             }
-            self.send_values().await?;
-            let due = if self.has_new_values {
-                self.due.min(next_keepalive)
-            } else {
-                next_keepalive
-            };
-            tokio::select! {
-                changed = changes.changed() => changed.ok()?,
-                () = self.tx.closed() => return None,
-                () = sleep_until(due) => {
-                    if due == next_keepalive {
-                        next_keepalive = Instant::now() + keepalive;
-                        self.tx.send(Bytes::from_static(KEEPALIVE)).await.ok()?;
-                    }
-                }
-            }
         }
     }
 
-    /// Sends one entry; returns whether it is the last.
-    async fn send_entry(&mut self, entry: LogEntry) -> Option<bool> {
-        let run = self.live.id.to_string();
-        let id = format!("{run}-{}", self.position);
-        match entry {
-            LogEntry::Update(update) => {
-                self.output.apply(&update);
-                self.has_new_values |= update["sessionUpdate"] == "agent_message_chunk";
-                if self.modes.custom {
-                    let data = json!({ "type": "custom", "run_id": run, "status": "pending", "update": *update });
-                    self.tx.send(event(&id, &data)).await.ok()?;
-                }
-                if self.due <= Instant::now() {
-                    self.send_values().await?;
-                }
-                Some(false)
-            }
-            // An interrupt that was already answered is skipped.
-            LogEntry::Interrupt(_) if self.position <= self.live.log_start() => Some(false),
-            LogEntry::Interrupt(interrupt) => {
-                self.due = Instant::now();
-                self.send_values().await?;
-                let data = json!({ "type": "interrupt", "run_id": run, "status": "interrupted", "interrupt": *interrupt });
-                self.tx.send(event(&id, &data)).await.ok()?;
-                Some(true)
-            }
+    fn add_update(&mut self, update: &Value) {
+        self.position += 1;
+        self.output.apply(update);
+        let modes = self.run.request.stream_modes;
+        self.has_new_values |= modes.values && update["sessionUpdate"] == "agent_message_chunk";
+        if modes.custom {
+            let (run, status) = (self.run.id, "pending");
+            let data =
+                json!({ "type": "custom", "run_id": run, "status": status, "update": update });
+            self.add("", &data);
         }
+        self.add_values();
     }
 
-    /// Sends all messages, if there are new ones and the interval has passed.
-    async fn send_values(&mut self) -> Option<()> {
-        if !self.has_new_values || !self.modes.values || self.due > Instant::now() {
-            return Some(());
+    /// Adds all messages, if there are new ones and the interval has passed.
+    fn add_values(&mut self) {
+        if !self.has_new_values || self.due > Instant::now() {
+            return;
         }
         self.has_new_values = false;
         self.due = Instant::now() + VALUES_INTERVAL;
-        let run = self.live.id.to_string();
         let messages = self.output.messages();
         let mut values = json!({});
-        if self.live.thread.is_none() {
+        if self.run.thread.is_none() {
             values["messages"] = json!(messages);
         }
         let data = json!({
             "type": "values",
-            "run_id": run,
+            "run_id": self.run.id,
             "status": "pending",
             "values": values,
             "messages": messages,
         });
-        self.tx
-            .send(event(&format!("{run}-{}v", self.position), &data))
-            .await
-            .ok()
+        self.add("v", &data);
+    }
+
+    fn add(&mut self, mark: &str, data: &Value) {
+        let id = format!("{}-{}{mark}", self.run.id, self.position);
+        self.events.push_back(event(&id, data));
     }
 }
 
-/// The data of a run's last event.
-fn final_data(run: &RunRecord) -> Value {
+/// The data of a run's last event: its end or its interrupt.
+fn last_data(run: &RunRecord) -> Value {
     let mut data = run.output();
     match &run.outcome {
         Some(RunOutcome::Result { .. }) => data["type"] = json!("values"),
@@ -224,16 +213,10 @@ fn final_data(run: &RunRecord) -> Value {
 /// An event. Characters that some clients take for line ends are escaped; in JSON they occur only
 /// inside strings.
 fn event(id: &str, data: &Value) -> Bytes {
-    let mut data = data.to_string();
-    for (odd, escaped) in [
-        ('\u{2028}', "\\u2028"),
-        ('\u{2029}', "\\u2029"),
-        ('\u{85}', "\\u0085"),
-    ] {
-        if data.contains(odd) {
-            data = data.replace(odd, escaped);
-        }
-    }
+    let data = data.to_string().replace('\u{2028}', "\\u2028");
+    let data = data
+        .replace('\u{2029}', "\\u2029")
+        .replace('\u{85}', "\\u0085");
     Bytes::from(format!("id: {id}\nevent: agent_event\ndata: {data}\n\n"))
 }
 

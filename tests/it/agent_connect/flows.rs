@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::agent_connect::AgentConnectConfig;
-use acp_relay::agent_connect::api::permissions::Permissions;
+use acp_relay::agent_connect::api::interrupt::Permissions;
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{Endpoint, Setup, registry};
 use rusqlite::Connection;

@@ -7,13 +7,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::agent_connect::api::content::{
-    is_agent, is_human, plain_text, push_block, text_block, text_in, text_of,
-};
+use super::content::{is_agent, is_human, plain_text, push_block, text_block, text_in, text_of};
 
 /// The content that a client has received in a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SentContent {
+pub struct SentContent {
     /// Ids of messages that are older than the run.
     old_ids: HashSet<String>,
     /// The content sent of each message, by its id or its position.
@@ -24,7 +22,7 @@ pub(super) struct SentContent {
 
 impl SentContent {
     /// The state at the start of a run, on a thread that holds messages with these ids.
-    pub(super) const fn new(old_ids: HashSet<String>) -> Self {
+    pub const fn new(old_ids: HashSet<String>) -> Self {
         Self {
             old_ids,
             messages: Vec::new(),
@@ -33,14 +31,14 @@ impl SentContent {
     }
 
     /// Records an update that was forwarded unchanged.
-    pub(super) fn record_update(&mut self, update: &Value) {
+    pub fn record_update(&mut self, update: &Value) {
         if update["sessionUpdate"] == "agent_message_chunk" && !update["content"].is_null() {
             push(&mut self.updates, update["content"].clone());
         }
     }
 
     /// Content blocks for what is new in these messages; they count as sent.
-    pub(super) fn take_new(&mut self, messages: &[Value]) -> Vec<Value> {
+    pub fn take_new(&mut self, messages: &[Value]) -> Vec<Value> {
         let messages = self.run_messages(messages);
         if !self.updates.is_empty() {
             let mut all = Vec::new();
@@ -63,7 +61,7 @@ impl SentContent {
     }
 
     /// The block that a chunk adds to its message; `None` if it adds nothing or names no message.
-    pub(super) fn add_chunk(&mut self, message: &Value) -> Option<Value> {
+    pub fn add_chunk(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old_ids.contains(*id))?;
         let block = content(message).into_iter().next()?;
         match self.messages.iter_mut().find(|(known, _)| known == id) {
@@ -74,14 +72,14 @@ impl SentContent {
     }
 
     /// Content blocks for what is new in messages of this run, without the messages before them.
-    pub(super) fn add_messages(&mut self, messages: &[Value]) -> Vec<Value> {
+    pub fn add_messages(&mut self, messages: &[Value]) -> Vec<Value> {
         let named = messages.iter().filter(|message| id(message).is_some());
         let named: Vec<Value> = named.cloned().collect();
         self.take_new(&named)
     }
 
     /// Whether nothing was sent.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
     }
 
@@ -101,7 +99,7 @@ impl SentContent {
 }
 
 /// The updates that replay the messages of a thread.
-pub(super) fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
+pub fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> {
     messages.iter().flat_map(|message| {
         let kind = if is_human(message) {
             Some("user_message_chunk")
@@ -115,13 +113,13 @@ pub(super) fn replay_updates(messages: &[Value]) -> impl Iterator<Item = Value> 
 }
 
 /// The ids of messages, where they have one.
-pub(super) fn message_ids(messages: &[Value]) -> HashSet<String> {
+pub fn message_ids(messages: &[Value]) -> HashSet<String> {
     let ids = messages.iter().filter_map(|message| id(message));
     ids.map(str::to_owned).collect()
 }
 
 /// The agent's messages, as one text.
-pub(super) fn answer_text(messages: &[Value]) -> String {
+pub fn answer_text(messages: &[Value]) -> String {
     let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
     let blocks: Vec<Value> = messages[start..]
         .iter()

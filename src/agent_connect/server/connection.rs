@@ -5,23 +5,21 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent_connect::api::agent::AgentInfo;
-use crate::agent_connect::api::api_error::ApiError;
+use super::run::Run;
+use crate::agent_connect::api::agent::{AgentInfo, agent_id};
+use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult};
 use crate::agent_connect::api::history_filter::HistoryFilter;
-use crate::agent_connect::api::ids;
-use crate::agent_connect::api::interrupt::AgentQuestion;
+use crate::agent_connect::api::interrupt::{AgentQuestion, Permissions};
 use crate::agent_connect::api::messages;
-use crate::agent_connect::api::permissions::Permissions;
 use crate::agent_connect::local_link::{self, LocalPeer};
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
@@ -47,64 +45,61 @@ pub(super) struct AgentConnection {
     /// The agent's configuration.
     pub(super) config: ServedAgent,
     context: Arc<AgentContext>,
-    /// The result of the last link. Locked while a link is opened, so that only one is.
-    last_link: AsyncMutex<Option<LinkResult>>,
-    /// Number of links tried.
-    attempts: AtomicU64,
-    /// The agent's latest answer to `initialize`.
-    last_info: Mutex<Option<Arc<AgentInfo>>>,
-    /// The last attempt to connect failed.
-    failed: AtomicBool,
-    /// Whether permission requests are granted when the client cannot be asked.
-    permits: AtomicBool,
+    /// The last link, and when it was opened or that has failed. Locked while a link is opened, so
+    /// that only one is.
+    last: AsyncMutex<Option<(Instant, ApiResult<(LinkId, Arc<AgentInfo>)>)>>,
     state: Mutex<State>,
 }
 
-/// Receives the updates and the questions of a session while a turn is active.
-pub(super) trait Turn: Send + Sync {
-    /// Applies an update of the session.
-    fn apply(&self, update: &Value);
-    /// Adds a question of the agent; returns the result if it is answered without the client.
-    fn add_question(&self, question: AgentQuestion, default: Permissions) -> Option<Value>;
-    /// Removes a question that the agent has withdrawn.
-    fn withdraw(&self, id: &Value) -> Option<AgentQuestion>;
+/// An open link to an agent.
+#[derive(Clone)]
+pub(super) struct AgentLink {
+    pub(super) conn: Arc<AgentConnection>,
+    pub(super) agent: Arc<AgentInfo>,
+    id: LinkId,
 }
 
-/// The result of opening a link: the agent, or the error.
-type LinkResult = Result<(LinkId, Arc<AgentInfo>), ApiError>;
+/// An open session.
+#[derive(Clone)]
+pub(super) struct OpenSession {
+    pub(super) on: AgentLink,
+    pub(super) id: String,
+}
 
 /// The number of a link of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LinkId(u64);
+struct LinkId(u64);
 
 /// The state shared by the end of the link and the callers.
 #[derive(Default)]
 struct State {
     link: LinkId,
-    open: bool,
-    /// The frames for the agent; `None` when nothing more will be sent.
+    /// The frames for the agent; `None` when the link is closed.
     frames: Option<mpsc::Sender<Frame>>,
     next_id: u64,
     calls: HashMap<u64, oneshot::Sender<CallResult>>,
     /// The active turn of each session.
-    turns: HashMap<String, Arc<dyn Turn>>,
+    turns: HashMap<String, Arc<Run>>,
     /// Filters for the history that may still be replayed in a session.
     histories: HashMap<String, HistoryFilter>,
+    /// The agent's latest answer to `initialize`.
+    info: Option<Arc<AgentInfo>>,
+    /// The last attempt to connect failed.
+    failed: bool,
+    /// The agent has requested a form.
     uses_forms: bool,
+    /// Permission requests are granted when the client cannot be asked.
+    permits: bool,
 }
 
 /// The agent's response: a result, or an error.
-pub(super) type CallResult = Result<Value, Value>;
+type CallResult = Result<Value, Value>;
 
 impl AgentConnection {
     pub(super) fn new(context: &Arc<AgentContext>, config: ServedAgent) -> Arc<Self> {
         let conn = Self {
             context: context.clone(),
-            last_link: AsyncMutex::default(),
-            attempts: AtomicU64::new(0),
-            last_info: Mutex::default(),
-            failed: AtomicBool::new(false),
-            permits: AtomicBool::new(false),
+            last: AsyncMutex::default(),
             state: Mutex::default(),
             config,
         };
@@ -115,63 +110,65 @@ impl AgentConnection {
     /// Updates from the configuration whether permission requests are granted when the client
     /// cannot be asked. The rest of the configuration stays.
     pub(super) fn update(&self, config: &ServedAgent) {
-        let rule = config
-            .default_permission
-            .unwrap_or(self.context.default_permission);
-        let permits = rule == Permissions::Allow;
-        self.permits.store(permits, Ordering::Relaxed);
+        let rule = config.default_permission;
+        let rule = rule.unwrap_or(self.context.default_permission);
+        self.state.lock().permits = rule == Permissions::Allow;
     }
 
     /// The agent's id. An agent without a configured name must report one.
-    pub(super) async fn id(self: &Arc<Self>) -> Result<Uuid, ApiError> {
+    pub(super) async fn id(self: &Arc<Self>) -> ApiResult<Uuid> {
         match &self.config.name {
-            Some(name) => Ok(ids::agent_id(name)),
+            Some(name) => Ok(agent_id(name)),
             None => Ok(self.info().await?.id),
         }
     }
 
     /// The agent's description, from its answer to `initialize`. If it cannot be reached: its
     /// previous answer, or the configuration; the next run tries again.
-    pub(super) async fn info(self: &Arc<Self>) -> Result<Arc<AgentInfo>, ApiError> {
+    pub(super) async fn info(self: &Arc<Self>) -> ApiResult<Arc<AgentInfo>> {
         let has_name = self.config.name.is_some();
-        if !has_name || !self.failed.load(Ordering::Relaxed) {
+        if !has_name || !self.state.lock().failed {
             match self.connect().await {
-                Ok((_, agent)) => return Ok(agent),
+                Ok(link) => return Ok(link.agent),
                 Err(fault) if !has_name => return Err(fault),
                 Err(fault) => tracing::warn!(agent = self.config.name, "{}", fault.message),
             }
         }
-        let info = self.last_info.lock();
-        let info = info.clone();
+        let info = self.state.lock().info.clone();
         Ok(info.unwrap_or_else(|| Arc::new(self.describe(&Value::Null))))
     }
 
     /// The agent, on an open link. All callers that wait for the same attempt share its result:
     /// many clients of an unreachable agent wait once, not one after the other.
-    pub(super) async fn connect(self: &Arc<Self>) -> LinkResult {
-        let attempts = self.attempts.load(Ordering::Relaxed);
-        let mut last = self.last_link.lock().await;
-        match &*last {
-            Some(Ok((link, agent))) if self.is_open(*link) => return Ok((*link, agent.clone())),
-            Some(Err(fault)) if self.attempts.load(Ordering::Relaxed) != attempts => {
-                return Err(fault.clone());
+    pub(super) async fn connect(self: &Arc<Self>) -> ApiResult<AgentLink> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        let known = match &*last {
+            Some((_, Ok((link, agent)))) if self.is_open(*link) => Ok((*link, agent.clone())),
+            Some((ended, Err(fault))) if *ended > asked => Err(fault.clone()),
+            _ => {
+                let result = self.open_link().await;
+                let mut state = self.state.lock();
+                state.failed = result.is_err();
+                if let Ok((_, agent)) = &result {
+                    state.info = Some(agent.clone());
+                }
+                *last = Some((Instant::now(), result.clone()));
+                result
             }
-            _ => {}
-        }
-        let result = self.open_link().await;
-        self.failed.store(result.is_err(), Ordering::Relaxed);
-        if let Ok((_, agent)) = &result {
-            *self.last_info.lock() = Some(agent.clone());
-        }
-        *last = Some(result.clone());
-        self.attempts.fetch_add(1, Ordering::Relaxed);
-        result
+        };
+        known.map(|(id, agent)| AgentLink {
+            conn: self.clone(),
+            agent,
+            id,
+        })
     }
 
     /// Opens a link and initialises the agent.
-    async fn open_link(self: &Arc<Self>) -> LinkResult {
+    async fn open_link(self: &Arc<Self>) -> ApiResult<(LinkId, Arc<AgentInfo>)> {
+        let closed = || ApiError::unavailable("the relay is shutting down");
         if self.context.closing.is_cancelled() {
-            return Err(ApiError::unavailable("the relay is shutting down"));
+            return Err(closed());
         }
         let (link, opened) = self.new_link();
         let arrival = IncomingLink {
@@ -179,8 +176,8 @@ impl AgentConnection {
             finish: Box::pin(std::future::ready(Ok(opened))),
             worker: Worker::current(),
         };
-        let closed = |_| ApiError::unavailable("the relay is shutting down");
-        self.context.arrivals.send(arrival).await.map_err(closed)?;
+        let sent = self.context.arrivals.send(arrival).await;
+        sent.map_err(|_| closed())?;
         let call = self.call(link, "initialize", &messages::initialize());
         let fault = match timeout(self.context.limits.agent_connect_start, call).await {
             Ok(Ok(initialized)) => return Ok((link, Arc::new(self.describe(&initialized)))),
@@ -200,84 +197,105 @@ impl AgentConnection {
         AgentInfo::new(name.as_deref(), about.as_deref(), initialized, base)
     }
 
-    /// Whether this link is still open.
-    pub(super) fn is_open(&self, link: LinkId) -> bool {
-        let state = self.state();
-        state.link == link && state.open
+    fn is_open(&self, link: LinkId) -> bool {
+        let state = self.state.lock();
+        state.link == link && state.frames.is_some()
     }
 
     /// Whether the agent has requested a form.
     pub(super) fn uses_forms(&self) -> bool {
-        self.state().uses_forms
+        self.state.lock().uses_forms
     }
 
     /// Sends a request to the agent; an error with code -32603 if the link is lost.
-    pub(super) fn call(
+    fn call(
         &self,
         link: LinkId,
         method: &str,
         params: &Value,
     ) -> impl Future<Output = CallResult> + Send + use<> {
         let (tx, rx) = oneshot::channel();
-        let mut state = self.state();
-        if state.link == link && state.open {
+        let mut state = self.state.lock();
+        if state.link == link && state.frames.is_some() {
             let id = state.next_id;
             state.next_id += 1;
             state.calls.insert(id, tx);
             state.push(messages::request(id, method, params));
         }
         async move {
-            let error = json!({ "code": -32603, "message": "the agent has disconnected" });
+            let error =
+                json!({ "code": RpcError::INTERNAL, "message": "the agent has disconnected" });
             rx.await.unwrap_or(Err(error))
         }
     }
 
-    /// Sends a frame to the agent.
-    pub(super) fn send(&self, link: LinkId, frame: Frame) {
-        let mut state = self.state();
-        if state.link == link && state.open {
-            state.push(frame);
+    /// Answers a request of the agent.
+    fn answer(&self, link: LinkId, id: &Value, result: &Value) {
+        let mut state = self.state.lock();
+        if state.link == link {
+            state.push(messages::result(id, result));
         }
     }
 
-    /// Routes the updates and questions of a session to this turn until `end_turn`.
-    pub(super) fn begin_turn(&self, session: &str, turn: Arc<dyn Turn>) {
-        self.state().turns.insert(session.to_owned(), turn);
+    /// Answers a question of a run, if its turn is active.
+    pub(super) fn resume(&self, run: &Run, id: &Value, result: &Value) {
+        let mut state = self.state.lock();
+        if state.is_active(run) {
+            state.push(messages::result(id, result));
+        }
+    }
+
+    /// Cancels the turn of a run, and the agent's open questions.
+    pub(super) fn cancel_turn(&self, run: &Run) {
+        let mut state = self.state.lock();
+        let Some(session) = run.session().filter(|_| state.is_active(run)) else {
+            return;
+        };
+        let params = json!({ "sessionId": session });
+        state.push(messages::notification("session/cancel", &params));
+        for question in run.cancel_questions() {
+            state.push(messages::result(&question.id, &question.cancelled()));
+        }
+    }
+
+    /// Routes the updates and questions of its session to this run until `end_turn`.
+    pub(super) fn begin_turn(&self, session: &str, run: &Arc<Run>) {
+        let mut state = self.state.lock();
+        state.turns.insert(session.to_owned(), run.clone());
     }
 
     pub(super) fn end_turn(&self, session: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.turns.remove(session);
         state.histories.remove(session);
     }
 
     /// Filters the replayed history of a session that is reopened, until `end_turn`.
     pub(super) fn expect_history(&self, session: &str, history: HistoryFilter) {
-        self.state().histories.insert(session.to_owned(), history);
+        let mut state = self.state.lock();
+        state.histories.insert(session.to_owned(), history);
     }
 
     /// Ends the stream after the queued frames.
     pub(super) fn end(&self) {
-        self.state().frames = None;
+        self.state.lock().frames = None;
     }
 
     /// Handles a frame of the agent. Invalid frames were rejected before.
-    pub(super) fn receive(&self, link: LinkId, frame: &Frame) {
-        let Ok(Value::Object(mut message)) = serde_json::from_slice(frame.as_bytes()) else {
+    fn receive(&self, link: LinkId, frame: &Frame) {
+        let Ok(mut message @ Value::Object(_)) = serde_json::from_slice(frame.as_bytes()) else {
             return;
         };
-        let method = message.get("method").and_then(Value::as_str);
-        let method = method.map(str::to_owned);
-        let params = message.remove("params").unwrap_or_default();
-        match (method, message.remove("id")) {
-            (Some(method), Some(id)) => self.receive_request(link, &id, &method, params),
-            (Some(method), None) => self.receive_notification(link, &method, &params),
+        let [params, id] = ["params", "id"].map(|name| message[name].take());
+        match (message["method"].as_str(), id) {
+            (Some(method), Value::Null) => self.receive_notification(link, method, &params),
+            (Some(method), id) => self.receive_request(link, &id, method, params),
             (None, id) => {
-                let call = id.and_then(|id| self.state().calls.remove(&id.as_u64()?));
-                if let Some(call) = call {
-                    let answer = match message.remove("error") {
-                        Some(error) => Err(error),
-                        None => Ok(message.remove("result").unwrap_or_default()),
+                let id = id.as_u64().unwrap_or_default();
+                if let Some(call) = self.state.lock().calls.remove(&id) {
+                    let answer = match message["error"].take() {
+                        Value::Null => Ok(message["result"].take()),
+                        error => Err(error),
                     };
                     // The caller may have stopped waiting.
                     let _ = call.send(answer);
@@ -288,83 +306,67 @@ impl AgentConnection {
 
     /// Handles a request of the agent.
     fn receive_request(&self, link: LinkId, id: &Value, method: &str, params: Value) {
+        let mut state = self.state.lock();
         let Some(question) = AgentQuestion::from_request(id.clone(), method, params) else {
-            return self.send(link, messages::unknown_method(id, method));
+            return state.push(messages::unknown_method(id, method));
         };
-        let turn = {
-            let mut state = self.state();
-            state.uses_forms |= method == "elicitation/create";
-            question
-                .session()
-                .and_then(|session| state.turns.get(session).cloned())
-        };
-        let default = match self.permits.load(Ordering::Relaxed) {
+        state.uses_forms |= method == "elicitation/create";
+        let session = question.session();
+        let run = session.and_then(|session| state.turns.get(session).cloned());
+        let default = match state.permits {
             true => Permissions::Allow,
             false => Permissions::Reject,
         };
-        let answer = match turn {
-            Some(live) => live.add_question(question, default),
+        drop(state);
+        let answer = match run {
+            Some(run) => run.add_question(question, default),
             None => Some(question.by_rule(default)),
         };
         if let Some(answer) = answer {
-            self.send(link, messages::result(id, &answer));
+            self.answer(link, id, &answer);
         }
     }
 
     /// Handles a notification of the agent.
     fn receive_notification(&self, link: LinkId, method: &str, params: &Value) {
+        let mut state = self.state.lock();
         if method == "$/cancel_request" {
-            let turns: Vec<Arc<dyn Turn>> = self.state().turns.values().cloned().collect();
-            if let Some(id) = params.get("requestId")
-                && let Some(question) = turns.iter().find_map(|live| live.withdraw(id))
-            {
-                self.send(link, messages::result(id, &question.cancelled()));
+            let id = &params["requestId"];
+            let withdrawn = state.turns.values().find_map(|run| run.withdraw(id));
+            drop(state);
+            if let Some(question) = withdrawn {
+                self.answer(link, id, &question.cancelled());
             }
-        }
-        if method == "session/update"
+        } else if method == "session/update"
             && let Some(session) = params["sessionId"].as_str()
             && let Some(update) = params.get("update")
         {
-            let turn = {
-                let mut state = self.state();
-                let history = state.histories.get_mut(session);
-                let is_history = history.is_some_and(|past| past.is_history(update));
-                state.turns.get(session).filter(|_| !is_history).cloned()
-            };
-            if let Some(live) = turn {
-                live.apply(update);
+            let history = state.histories.get_mut(session);
+            let is_history = history.is_some_and(|past| past.is_history(update));
+            if let Some(run) = state.turns.get(session).filter(|_| !is_history) {
+                run.apply(update);
             }
         }
     }
 
     /// Marks the link as lost and fails its pending calls.
-    pub(super) fn close_link(&self, link: LinkId) {
-        let mut state = self.state();
+    fn close_link(&self, link: LinkId) {
+        let mut state = self.state.lock();
         if state.link == link {
             state.close();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The lock is not poisoned by a panic; each update leaves the state consistent.
-        self.state.lock()
-    }
-
     /// Begins a new link. The agent sees it as its client.
     fn new_link(self: &Arc<Self>) -> (LinkId, Link) {
         let (tx, frames) = mpsc::channel(MAX_QUEUED);
-        let mut state = self.state();
-        let id = LinkId(state.link.0 + 1);
-        *state = State {
-            link: id,
-            open: true,
-            frames: Some(tx),
-            // The first id is 1, as with most clients.
-            next_id: 1,
-            uses_forms: state.uses_forms,
-            ..State::default()
-        };
-        drop(state);
+        let mut state = self.state.lock();
+        state.close();
+        state.frames = Some(tx);
+        // The first id is 1, as with most clients.
+        state.next_id = 1;
+        state.link.0 += 1;
+        let id = state.link;
         let peer = Peer {
             name: "agent-connect".to_owned(),
             half_close: true,
@@ -379,6 +381,38 @@ impl AgentConnection {
     }
 }
 
+impl AgentLink {
+    /// Sends a request to the agent. Once this has returned, the request is queued.
+    pub(super) fn call(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> impl Future<Output = RpcResult<Value>> + Send + use<> {
+        let (called, agent) = (self.conn.call(self.id, method, params), self.agent.clone());
+        async move { called.await.map_err(|error| agent.run_error(&error)) }
+    }
+}
+
+impl OpenSession {
+    /// Whether its link is still open.
+    pub(super) fn is_open(&self) -> bool {
+        self.on.conn.is_open(self.on.id)
+    }
+
+    /// Whether it can be opened again once it is closed, or is closed already.
+    pub(super) fn can_reopen(&self) -> bool {
+        !self.is_open() || self.on.agent.reopen_method().is_some()
+    }
+
+    /// Asks the agent to close it, if it supports that. Otherwise the agent keeps it.
+    pub(super) async fn close(&self) {
+        if self.is_open() && self.on.agent.supports("close") {
+            let params = json!({ "sessionId": self.id });
+            let _closed = self.on.call("session/close", &params).await;
+        }
+    }
+}
+
 impl State {
     fn push(&mut self, frame: Frame) {
         if let Some(frames) = &self.frames
@@ -389,9 +423,12 @@ impl State {
         }
     }
 
+    fn is_active(&self, run: &Run) -> bool {
+        self.turns.values().any(|active| active.id == run.id)
+    }
+
     /// Nothing more is sent or received; pending calls fail.
     fn close(&mut self) {
-        self.open = false;
         self.frames = None;
         self.calls.clear();
         self.turns.clear();
@@ -450,7 +487,7 @@ mod tests {
             let error = r#"{"id":1,"error":{"code":-32603,"message":"told to fail"}}"#;
             conn.receive(LinkId(1), &Frame::from(error));
             for result in calls.await {
-                assert!(result.unwrap_err().message.ends_with("told to fail"));
+                assert!(result.err().unwrap().message.ends_with("told to fail"));
             }
             links.try_recv().unwrap();
             assert!(links.try_recv().is_err(), "another link was tried");

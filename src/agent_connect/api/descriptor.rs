@@ -1,10 +1,21 @@
-//! An agent's descriptor or manifest, and the ACP capabilities that follow from it.
+//! The descriptor or manifest of an agent of a server, and what follows from it in ACP: capabilities,
+//! and session options.
+//!
+//! Each member of the agent's configuration that has an enumeration of values is an option, and is
+//! sent with each run once the client has set it. Configuration of other types is given in the
+//! client's `_meta`.
 
 use serde_json::{Map, Value, json};
 
+use super::content::plain_text;
+
+/// The stream modes for LangGraph's server: text chunks, the state after each step, and output of the
+/// graph's own code.
+const GRAPH_MODES: [&str; 3] = ["messages-tuple", "values", "custom"];
+
 /// The API generation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Generation {
+pub enum Generation {
     /// The paths of the OpenAPI document 0.2.3.
     New,
     /// The paths of the documents before it, and of the prose specification.
@@ -16,19 +27,19 @@ pub(super) enum Generation {
 
 /// An agent of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Descriptor {
+pub struct Descriptor {
     /// Its `agent_id`.
-    pub(super) id: String,
+    pub id: String,
     /// The API generation of its server.
-    pub(super) generation: Generation,
+    pub generation: Generation,
     /// The server did not describe the agent: it requires a key.
-    pub(super) needs_key: bool,
+    pub needs_key: bool,
     document: Value,
 }
 
 impl Descriptor {
     /// The agent that a document describes.
-    pub(super) const fn new(id: String, generation: Generation, document: Value) -> Self {
+    pub const fn new(id: String, generation: Generation, document: Value) -> Self {
         Self {
             id,
             generation,
@@ -38,7 +49,7 @@ impl Descriptor {
     }
 
     /// An agent without a description.
-    pub(super) const fn unknown(id: String, needs_key: bool) -> Self {
+    pub const fn unknown(id: String, needs_key: bool) -> Self {
         Self {
             id,
             generation: Generation::New,
@@ -48,7 +59,7 @@ impl Descriptor {
     }
 
     /// The answer to `initialize`.
-    pub(super) fn initialize_result(&self) -> Value {
+    pub fn initialize_result(&self) -> Value {
         let mut capabilities = json!({
             "loadSession": self.has_threads(),
             "promptCapabilities": {
@@ -82,7 +93,7 @@ impl Descriptor {
     }
 
     /// Whether its runs can share a thread. Assumed for an agent without a description.
-    pub(super) fn has_threads(&self) -> bool {
+    pub fn has_threads(&self) -> bool {
         match self.capability("/threads") {
             _ if self.generation == Generation::LangGraph => true,
             None => self.document.is_null(),
@@ -93,12 +104,12 @@ impl Descriptor {
     /// The `stream_mode` with the most content and no duplicates; `None` when it does not stream.
     ///
     /// An agent whose custom updates are ACP's own needs no values in addition.
-    pub(super) fn stream_mode(&self) -> Option<Value> {
+    pub fn stream_mode(&self) -> Option<Value> {
         if self.generation == Generation::Old {
             return None;
         }
         if self.generation == Generation::LangGraph {
-            return Some(json!(super::graph::STREAM_MODES));
+            return Some(json!(GRAPH_MODES));
         }
         if self.document.is_null() {
             return Some(json!("values"));
@@ -115,14 +126,14 @@ impl Descriptor {
     }
 
     /// The schema of what resumes a run after an interrupt of this type.
-    pub(super) fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
+    pub fn resume_schema(&self, interrupt: &str) -> Option<&Value> {
         let known = self.spec("/interrupts")?.as_array()?;
         let found = known.iter().find(|one| one["interrupt_type"] == interrupt);
         found?.get("resume_payload")
     }
 
     /// The body of a run on this agent, with one more member.
-    pub(super) fn run_body(&self, name: &str, value: &Value) -> Value {
+    pub fn run_body(&self, name: &str, value: &Value) -> Value {
         let id_name = match self.generation {
             Generation::LangGraph => "assistant_id",
             Generation::New | Generation::Old => "agent_id",
@@ -131,14 +142,14 @@ impl Descriptor {
     }
 
     /// The schema of its input.
-    pub(super) fn input_schema(&self) -> Option<&Value> {
+    pub fn input_schema(&self) -> Option<&Value> {
         self.spec("/input")
     }
 
     /// The metadata of the thread for a session. If the agent's configuration has members for a
     /// working directory and MCP servers, they are set as in ACP; for other agents the working
     /// directory is only recorded.
-    pub(super) fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
+    pub fn thread_metadata(&self, params: &Value) -> Map<String, Value> {
         let mut metadata = Map::new();
         let mut copy = |name: &str, given: &str| {
             if let Some(value) = params.get(given) {
@@ -156,23 +167,76 @@ impl Descriptor {
     }
 
     /// Whether its configuration has this member.
-    pub(super) fn configures(&self, name: &str) -> bool {
+    pub fn configures(&self, name: &str) -> bool {
         self.spec(&format!("/config/properties/{name}")).is_some()
     }
 
     /// Whether its input accepts content blocks of that type.
-    pub(super) fn accepts_block(&self, block: &str) -> bool {
+    pub fn accepts_block(&self, block: &str) -> bool {
         self.input_schema()
             .is_some_and(|schema| allows(schema, block))
     }
 
-    pub(super) fn spec(&self, pointer: &str) -> Option<&Value> {
+    /// The options of a session in which these values were set. An option that was not set shows
+    /// its schema's default, or its first value.
+    pub fn options(&self, chosen: &Map<String, Value>) -> Vec<Value> {
+        let option = |(id, schema): (&String, &Value)| {
+            let values = values(schema)?;
+            let now = chosen.get(id).or_else(|| schema.get("default"));
+            let now = now
+                .filter(|now| values.contains(now))
+                .or_else(|| values.first())?;
+            let text = |name: &str| schema[name].as_str();
+            let shown = |value| json!({ "value": plain_text(value), "name": plain_text(value) });
+            let mut option = json!({
+                "id": id,
+                "name": text("title").unwrap_or(id),
+                "type": "select",
+                "currentValue": plain_text(now),
+                "options": values.iter().map(shown).collect::<Vec<_>>(),
+            });
+            if let Some(about) = text("description") {
+                option["description"] = json!(about);
+            }
+            if ["mode", "model"].contains(&id.as_str()) {
+                option["category"] = json!(id);
+            }
+            Some(option)
+        };
+        self.config()
+            .into_iter()
+            .flatten()
+            .filter_map(option)
+            .collect()
+    }
+
+    /// The value sent to the agent for an option that a client sets to `value`; `None` when there
+    /// is no such option or value.
+    pub fn choice(&self, id: &str, value: &Value) -> Option<Value> {
+        let wanted = value.as_str()?;
+        let values = values(self.config()?.get(id)?)?;
+        values.into_iter().find(|value| plain_text(value) == wanted)
+    }
+
+    fn config(&self) -> Option<&Map<String, Value>> {
+        self.spec("/config/properties")?.as_object()
+    }
+
+    fn spec(&self, pointer: &str) -> Option<&Value> {
         self.document.pointer(&format!("/specs{pointer}"))
     }
 
     fn capability(&self, pointer: &str) -> Option<bool> {
         self.spec(&format!("/capabilities{pointer}"))?.as_bool()
     }
+}
+
+/// The values of a member, if it has an enumeration of strings or numbers.
+fn values(schema: &Value) -> Option<Vec<Value>> {
+    let all = schema.get("enum")?.as_array()?;
+    let simple = |value: &&Value| value.is_string() || value.is_number();
+    let values: Vec<Value> = all.iter().filter(simple).cloned().collect();
+    (!values.is_empty()).then_some(values)
 }
 
 /// Whether a schema allows the value `word` anywhere.

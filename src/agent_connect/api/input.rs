@@ -2,18 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::error::RemoteError;
+use super::error::{RpcError, RpcResult};
 
 /// The `input` of a run for a prompt. `history` holds the earlier messages, for an agent without
 /// threads.
 ///
 /// # Errors
 /// When the agent requires an object of its own and the prompt's text is not a JSON object.
-pub(super) fn input(
-    schema: Option<&Value>,
-    prompt: &[Value],
-    history: &[Value],
-) -> Result<Value, RemoteError> {
+pub fn input(schema: Option<&Value>, prompt: &[Value], history: &[Value]) -> RpcResult<Value> {
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let has = |name: &str| properties.is_some_and(|all| all.contains_key(name));
     if has("prompt") && history.is_empty() {
@@ -47,7 +43,7 @@ pub(super) fn input(
     };
     let Some(name) = name else {
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        return Err(RemoteError::invalid(format!(
+        return Err(RpcError::invalid(format!(
             "this agent takes a JSON object with {}; the prompt is not a JSON object",
             names.join(", ")
         )));
@@ -58,12 +54,12 @@ pub(super) fn input(
 }
 
 /// A message of a thread.
-pub(super) fn message(role: &str, text: &str) -> Value {
+pub fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 /// The text of a prompt. Links and embedded texts are written out; other blocks are not offered.
-pub(super) fn prompt_text(prompt: &[Value]) -> String {
+pub fn prompt_text(prompt: &[Value]) -> String {
     let block_text = |block: &Value| {
         let of = |pointer: &str| block.pointer(pointer).and_then(Value::as_str);
         match of("/type") {

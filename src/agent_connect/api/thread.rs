@@ -1,0 +1,147 @@
+//! Threads and their turns, as stored and as shown, and the requests that create or change them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::run::{RunStatus, Timestamp};
+use super::search::ResultPage;
+
+/// The status of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadStatus {
+    /// None of its runs is active.
+    #[default]
+    Idle,
+    /// A run is active.
+    Busy,
+    /// A run waits for the answer to an interrupt.
+    Interrupted,
+    /// Its last run failed.
+    Error,
+}
+
+/// A thread; serialised, the form in which it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Thread {
+    /// Its id.
+    #[serde(rename = "thread_id")]
+    pub id: Uuid,
+    /// When it was created.
+    #[serde(rename = "created_at")]
+    pub created: Timestamp,
+    /// When it was last changed.
+    #[serde(rename = "updated_at")]
+    pub updated: Timestamp,
+    /// What the client said about it, and its session.
+    pub metadata: ThreadMetadata,
+    /// Its status, by its runs.
+    pub status: ThreadStatus,
+    /// The values of its last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Map<String, Value>>,
+    /// The messages of all its turns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Value>,
+    /// The agent that owns the session, once there is one.
+    #[serde(skip)]
+    pub agent: Option<Uuid>,
+    /// How its session was created: `cwd` and `mcp_servers`.
+    #[serde(skip)]
+    pub setup: Value,
+}
+
+/// The metadata of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ThreadMetadata {
+    /// The metadata that the client gave.
+    #[serde(flatten)]
+    pub given: Map<String, Value>,
+    /// The ACP session.
+    #[serde(rename = "acp_session_id", skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// One finished run of a thread: what it added to the thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRecord {
+    /// The run.
+    pub run: Uuid,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// The stop reason, and what the agent did.
+    pub values: Map<String, Value>,
+    /// The messages of the client and the agent.
+    pub messages: Vec<Value>,
+}
+
+/// A request to create a thread.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ThreadCreate {
+    /// Its id, if the client chooses it.
+    #[serde(rename = "thread_id")]
+    pub id: Option<Uuid>,
+    /// The client's metadata.
+    pub metadata: Map<String, Value>,
+    /// What happens when a thread of this id exists.
+    pub if_exists: IfExists,
+}
+
+/// What happens when a thread of the requested id exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IfExists {
+    /// The request is rejected with 409.
+    #[default]
+    Raise,
+    /// The thread is shown.
+    DoNothing,
+}
+
+/// A request to change a thread.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ThreadPatch {
+    /// Members of the metadata to set.
+    pub metadata: Map<String, Value>,
+    /// The state that is changed; only checked.
+    pub checkpoint: Map<String, Value>,
+    /// Cannot be changed.
+    pub values: Option<Value>,
+    /// Cannot be changed.
+    pub messages: Option<Value>,
+}
+
+impl ThreadStatus {
+    /// The status of a thread whose most important run has this status.
+    #[must_use]
+    pub const fn after(run: Option<RunStatus>) -> Self {
+        match run {
+            Some(RunStatus::Pending) => Self::Busy,
+            Some(RunStatus::Interrupted) => Self::Interrupted,
+            Some(RunStatus::Error | RunStatus::Timeout) => Self::Error,
+            Some(RunStatus::Success) | None => Self::Idle,
+        }
+    }
+}
+
+/// The states of a thread after each of these turns: a page of them, the latest first, only those
+/// before the checkpoint `before`. The id of a checkpoint is the id of the run that led to it.
+#[must_use]
+pub fn history(turns: &[TurnRecord], page: ResultPage, before: Option<&str>) -> Vec<Value> {
+    let named = |turn: &TurnRecord| before.is_some_and(|before| turn.run.to_string() == before);
+    let end = turns.iter().position(named).unwrap_or(turns.len());
+    let state = |count: usize| {
+        let turn = &turns[count - 1];
+        let messages = turns[..count].iter().flat_map(|turn| &turn.messages);
+        json!({
+            "checkpoint": { "checkpoint_id": turn.run },
+            "values": turn.values,
+            "messages": messages.collect::<Vec<_>>(),
+            "metadata": { "created_at": turn.ended },
+        })
+    };
+    page.slice((1..=end).rev()).map(state).collect()
+}
