@@ -68,8 +68,9 @@ impl HistoryFilter {
             // The updates of this turn can only follow the last turn of the history.
             "agent_message_chunk" if self.left == 0 => match self.last.strip_prefix(text) {
                 Some(rest) if !self.last.is_empty() => {
-                    self.last = rest.to_owned();
+                    let rest = rest.to_owned();
                     self.is_done = rest.is_empty();
+                    self.last = rest;
                     return true;
                 }
                 _ => self.is_done = true,

@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::find_agent::find_agent;
@@ -17,6 +16,7 @@ use crate::agent_connect::api::interrupt::Permissions;
 use crate::agent_connect::api::messages;
 use crate::agent_connect::api::run::Interrupt;
 use crate::agent_connect::api::sent_content::SentContent;
+use crate::agent_connect::local_link::OwnRequests;
 use crate::jsonrpc::{Frame, reply};
 
 /// A remote agent and its sessions with one client.
@@ -31,12 +31,10 @@ pub(super) struct RemoteAgent {
     pub(super) closed: CancellationToken,
     known: AsyncMutex<Option<Arc<Descriptor>>>,
     state: Mutex<State>,
-    next_id: AtomicU64,
     /// How many more requests of the client may be in progress.
     pub(super) free_tasks: Arc<Semaphore>,
 }
 
-#[derive(Default)]
 pub(super) struct State {
     /// The client supports forms.
     pub(super) forms: bool,
@@ -44,7 +42,7 @@ pub(super) struct State {
     pub(super) input_closed: bool,
     sessions: HashMap<String, Arc<RemoteSession>>,
     /// Requests that wait for the client's answers.
-    pub(super) pending: HashMap<u64, oneshot::Sender<Option<Value>>>,
+    pub(super) requests: OwnRequests,
 }
 
 /// A session.
@@ -93,8 +91,12 @@ impl RemoteAgent {
             tx,
             closed: CancellationToken::new(),
             known: AsyncMutex::new(None),
-            state: Mutex::default(),
-            next_id: AtomicU64::new(0),
+            state: Mutex::new(State {
+                forms: false,
+                input_closed: false,
+                sessions: HashMap::new(),
+                requests: OwnRequests::new(max),
+            }),
             free_tasks: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
         }
     }
@@ -119,19 +121,15 @@ impl RemoteAgent {
 
     /// Sends a request to the client; `None` when it answers with an error, or not at all.
     pub(super) async fn request(&self, method: &str, params: &Value) -> Option<Value> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (tx, rx) = oneshot::channel();
-        {
+        let (request, response) = {
             let mut state = self.state();
             if state.input_closed {
                 return None;
             }
-            // Those whose caller was cancelled may never be answered.
-            state.pending.retain(|_, waiting| !waiting.is_closed());
-            state.pending.insert(id, tx);
-        }
-        self.send(messages::request(id, method, params)).await;
-        rx.await.ok().flatten()
+            state.requests.begin(method, params)
+        };
+        self.send(request).await;
+        response.await.ok()?.ok()
     }
 
     /// The session of this id. One that was not opened on this link is left to the server to check.

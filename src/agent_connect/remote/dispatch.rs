@@ -10,9 +10,9 @@ use super::agent::RemoteAgent;
 use super::server::RemoteServer;
 use super::{run, threads};
 use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::agent_connect::local_link::LocalPeer;
-use crate::agent_connect::{AgentConnectConfig, local_link};
-use crate::jsonrpc::{Frame, Id, IdBuf, Kind, Scanned, reply, scan};
+use crate::agent_connect::local_link::{self, LocalPeer, Message};
+use crate::agent_connect::settings::AgentConnectConfig;
+use crate::jsonrpc::{IdBuf, Limits, reply};
 use crate::transport::{Endpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Peer, Setup};
 
 /// Messages to the client that may be queued before the agent's tasks wait.
@@ -54,22 +54,23 @@ fn split_path(to: &Endpoint) -> Result<(&str, &str), OpenError> {
 
 /// The agent lives as long as the link or one of its tasks; then its stream ends.
 impl LocalPeer for RemoteAgent {
-    fn receive(self: &Arc<Self>, frame: &Frame) {
-        let Scanned::Message(at) = scan(frame, &self.server.limits()) else {
-            return;
-        };
-        let body = at
-            .body(frame)
-            .and_then(|body| serde_json::from_slice(body).ok());
-        let body: Value = body.unwrap_or_default();
-        match at.kind {
-            Kind::Notification => self.receive_notification(&at.method(frame), &body),
-            Kind::Result => self.receive_response(at.id(frame), Some(body)),
-            Kind::Error => self.receive_response(at.id(frame), None),
-            Kind::Request => {
-                let (id, method) = (at.id(frame).to_owned(), at.method(frame).into_owned());
-                self.spawn_request(id, method, body);
+    fn limits(&self) -> Arc<Limits> {
+        self.server.limits()
+    }
+
+    fn receive(self: &Arc<Self>, message: Message) {
+        match message {
+            Message::Request(id, method, params) => self.spawn_request(id, method, params),
+            Message::Notification(method, params) if method == "session/cancel" => {
+                let id = params["sessionId"].as_str();
+                if let Some(session) = id.and_then(|id| self.find_session(id))
+                    && let Some(turn) = &session.state().turn
+                {
+                    turn.cancel();
+                }
             }
+            Message::Notification(..) => {}
+            Message::Response(id, response) => self.state().requests.end(&id, response),
         }
     }
 
@@ -77,7 +78,7 @@ impl LocalPeer for RemoteAgent {
     fn close_input(&self) {
         let mut state = self.state();
         state.input_closed = true;
-        state.pending.clear();
+        state.requests.clear();
     }
 
     fn close_output(&self) {
@@ -86,29 +87,6 @@ impl LocalPeer for RemoteAgent {
 }
 
 impl RemoteAgent {
-    fn receive_notification(&self, method: &str, params: &Value) {
-        if method != "session/cancel" {
-            return;
-        }
-        let id = params["sessionId"].as_str();
-        if let Some(session) = id.and_then(|id| self.find_session(id))
-            && let Some(turn) = &session.state().turn
-        {
-            turn.cancel();
-        }
-    }
-
-    fn receive_response(&self, id: Id<'_>, result: Option<Value>) {
-        let id = std::str::from_utf8(id.json())
-            .ok()
-            .and_then(|id| id.parse().ok());
-        let waiting = id.and_then(|id: u64| self.state().pending.remove(&id));
-        if let Some(waiting) = waiting {
-            // The caller may have been cancelled.
-            let _ = waiting.send(result);
-        }
-    }
-
     fn spawn_request(self: &Arc<Self>, id: IdBuf, method: String, params: Value) {
         let max = self.server.limits().agent_connect_runs;
         let permit = self.free_tasks.clone().try_acquire_owned().ok();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult}
 use crate::agent_connect::api::history_filter::HistoryFilter;
 use crate::agent_connect::api::interrupt::{AgentQuestion, Permissions};
 use crate::agent_connect::api::messages;
-use crate::agent_connect::local_link::{self, LocalPeer};
+use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Response};
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
 use crate::transport::{IncomingLink, Link, Peer, PeerKind, Worker};
@@ -71,13 +71,11 @@ pub(super) struct OpenSession {
 struct LinkId(u64);
 
 /// The state shared by the end of the link and the callers.
-#[derive(Default)]
 struct State {
     link: LinkId,
     /// The frames for the agent; `None` when the link is closed.
     frames: Option<mpsc::Sender<Frame>>,
-    next_id: u64,
-    calls: HashMap<u64, oneshot::Sender<CallResult>>,
+    calls: OwnRequests,
     /// The active turn of each session.
     turns: HashMap<String, Arc<Run>>,
     /// Filters for the history that may still be replayed in a session.
@@ -92,15 +90,22 @@ struct State {
     permits: bool,
 }
 
-/// The agent's response: a result, or an error.
-type CallResult = Result<Value, Value>;
-
 impl AgentConnection {
     pub(super) fn new(context: &Arc<AgentContext>, config: ServedAgent) -> Arc<Self> {
         let conn = Self {
             context: context.clone(),
             last: AsyncMutex::default(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                link: LinkId::default(),
+                frames: None,
+                calls: OwnRequests::new(MAX_QUEUED),
+                turns: HashMap::new(),
+                histories: HashMap::new(),
+                info: None,
+                failed: false,
+                uses_forms: false,
+                permits: false,
+            }),
             config,
         };
         conn.update(&conn.config);
@@ -213,19 +218,23 @@ impl AgentConnection {
         link: LinkId,
         method: &str,
         params: &Value,
-    ) -> impl Future<Output = CallResult> + Send + use<> {
-        let (tx, rx) = oneshot::channel();
+    ) -> impl Future<Output = Response> + Send + use<> {
         let mut state = self.state.lock();
-        if state.link == link && state.frames.is_some() {
-            let id = state.next_id;
-            state.next_id += 1;
-            state.calls.insert(id, tx);
-            state.push(messages::request(id, method, params));
-        }
+        let is_open = state.link == link && state.frames.is_some();
+        let response = is_open.then(|| {
+            let (request, response) = state.calls.begin(method, params);
+            state.push(request);
+            response
+        });
+        drop(state);
         async move {
+            let response = match response {
+                Some(response) => response.await.ok(),
+                None => None,
+            };
             let error =
                 json!({ "code": RpcError::INTERNAL, "message": "the agent has disconnected" });
-            rx.await.unwrap_or(Err(error))
+            response.unwrap_or(Err(error))
         }
     }
 
@@ -281,26 +290,17 @@ impl AgentConnection {
         self.state.lock().frames = None;
     }
 
-    /// Handles a frame of the agent. Invalid frames were rejected before.
-    fn receive(&self, link: LinkId, frame: &Frame) {
-        let Ok(mut message @ Value::Object(_)) = serde_json::from_slice(frame.as_bytes()) else {
-            return;
-        };
-        let [params, id] = ["params", "id"].map(|name| message[name].take());
-        match (message["method"].as_str(), id) {
-            (Some(method), Value::Null) => self.receive_notification(link, method, &params),
-            (Some(method), id) => self.receive_request(link, &id, method, params),
-            (None, id) => {
-                let id = id.as_u64().unwrap_or_default();
-                if let Some(call) = self.state.lock().calls.remove(&id) {
-                    let answer = match message["error"].take() {
-                        Value::Null => Ok(message["result"].take()),
-                        error => Err(error),
-                    };
-                    // The caller may have stopped waiting.
-                    let _ = call.send(answer);
-                }
+    /// Handles a message of the agent.
+    fn receive(&self, link: LinkId, message: Message) {
+        match message {
+            Message::Request(id, method, params) => {
+                let id = serde_json::from_slice(id.as_id().json()).unwrap_or_default();
+                self.receive_request(link, &id, &method, params);
             }
+            Message::Notification(method, params) => {
+                self.receive_notification(link, &method, &params);
+            }
+            Message::Response(id, response) => self.state.lock().calls.end(&id, response),
         }
     }
 
@@ -363,8 +363,7 @@ impl AgentConnection {
         let mut state = self.state.lock();
         state.close();
         state.frames = Some(tx);
-        // The first id is 1, as with most clients.
-        state.next_id = 1;
+        state.calls = OwnRequests::new(MAX_QUEUED);
         state.link.0 += 1;
         let id = state.link;
         let peer = Peer {
@@ -443,8 +442,12 @@ struct LinkEnd {
 }
 
 impl LocalPeer for LinkEnd {
-    fn receive(self: &Arc<Self>, frame: &Frame) {
-        self.conn.receive(self.id, frame);
+    fn limits(&self) -> Arc<Limits> {
+        self.conn.context.limits.clone()
+    }
+
+    fn receive(self: &Arc<Self>, message: Message) {
+        self.conn.receive(self.id, message);
     }
 
     fn close_input(&self) {
@@ -464,6 +467,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
+    use crate::jsonrpc::Id;
 
     #[test]
     fn callers_share_one_failed_attempt() {
@@ -484,8 +488,9 @@ mod tests {
             let mut calls = Box::pin(join_all((0..8).map(|_| conn.connect())));
             let mut cx = Context::from_waker(Waker::noop());
             assert!(calls.as_mut().poll(&mut cx).is_pending());
-            let error = r#"{"id":1,"error":{"code":-32603,"message":"told to fail"}}"#;
-            conn.receive(LinkId(1), &Frame::from(error));
+            let error = json!({ "code": -32603, "message": "told to fail" });
+            let id = Id::of_json(b"1").to_owned();
+            conn.receive(LinkId(1), Message::Response(id, Err(error)));
             for result in calls.await {
                 assert!(result.err().unwrap().message.ends_with("told to fail"));
             }

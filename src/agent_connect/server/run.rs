@@ -17,6 +17,7 @@ use crate::agent_connect::api::interrupt::{AgentQuestion, Permissions};
 use crate::agent_connect::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
 use crate::agent_connect::api::run_request::RunRequest;
 use crate::agent_connect::api::thread::TurnRecord;
+use crate::jsonrpc::{Id, PendingRequests};
 
 /// Questions of one run that may be open. Further ones get the default answer.
 const MAX_QUESTIONS: usize = 64;
@@ -49,7 +50,7 @@ struct State {
     record: RunRecord,
     output: TurnOutput,
     log: Log,
-    questions: VecDeque<AgentQuestion>,
+    questions: PendingRequests<AgentQuestion>,
     /// Number of questions so far.
     question_count: usize,
     /// The session it runs in.
@@ -99,7 +100,7 @@ impl Run {
                 record,
                 output: TurnOutput::default(),
                 log: Log::default(),
-                questions: VecDeque::new(),
+                questions: PendingRequests::new(MAX_QUESTIONS),
                 question_count: 0,
                 session: None,
             }),
@@ -143,10 +144,11 @@ impl Run {
         if let Some(rule @ (Permissions::Allow | Permissions::Reject)) = rule {
             return Some(question.by_rule(rule));
         }
-        if state.questions.len() >= MAX_QUESTIONS {
-            return Some(question.by_rule(default));
+        let (id, answer) = (question.id.to_string(), question.by_rule(default));
+        let stored = state.questions.insert(Id::of_json(id.as_bytes()), question);
+        if stored.is_err() {
+            return Some(answer);
         }
-        state.questions.push_back(question);
         state.question_count += 1;
         self.set_open(&mut state);
         None
@@ -155,16 +157,17 @@ impl Run {
     /// Removes a question that the agent has withdrawn.
     pub(super) fn withdraw(&self, id: &Value) -> Option<AgentQuestion> {
         let mut state = self.state.lock();
-        let at = state.questions.iter().position(|one| one.id == *id)?;
-        let question = state.questions.remove(at);
+        let id = id.to_string();
+        let (_, question) = state.questions.remove(Id::of_json(id.as_bytes()))?;
         self.set_open(&mut state);
-        question
+        Some(question)
     }
 
     /// Removes and returns all open questions, when the run is cancelled.
-    pub(super) fn cancel_questions(&self) -> VecDeque<AgentQuestion> {
+    pub(super) fn cancel_questions(&self) -> Vec<AgentQuestion> {
         let mut state = self.state.lock();
-        let questions = std::mem::take(&mut state.questions);
+        let questions = state.questions.drain().map(|(_, question)| question);
+        let questions = questions.collect();
         self.set_open(&mut state);
         questions
     }
@@ -175,7 +178,7 @@ impl Run {
         let mut state = self.state.lock();
         let wrapped = body.get("resume_payload").unwrap_or(body);
         let named = wrapped.get("request_id").filter(|id| !id.is_null());
-        let open = state.questions.front();
+        let open = state.questions.iter().next().map(|(_, open)| open);
         if let Some(id) = named.filter(|id| open.is_none_or(|open| open.id != **id)) {
             return Err(ApiError::conflict(format!("Interrupt {id} is not open")));
         }
@@ -186,7 +189,7 @@ impl Run {
             return Err(ApiError::invalid(what));
         }
         let answer = (open.id.clone(), open.answer(body)?);
-        state.questions.pop_front();
+        state.questions.pop_oldest();
         state.log.start = state.log.first + state.log.updates.len() as u64;
         self.set_open(&mut state);
         Ok(answer)
@@ -195,7 +198,7 @@ impl Run {
     /// Ends the run. Streaming clients see that after `publish`.
     pub(super) fn finish(&self, status: RunStatus, outcome: RunOutcome) -> RunRecord {
         let mut state = self.state.lock();
-        state.questions.clear();
+        state.questions.drain().for_each(drop);
         state.record.set(status, Some(outcome));
         self.changes
             .send_modify(|phase| phase.status = RunStatus::Pending);
@@ -273,8 +276,8 @@ impl Run {
     /// Sets the state that follows from the open questions.
     fn set_open(&self, state: &mut State) {
         let more = state.questions.len().saturating_sub(1);
-        let open = state.questions.front();
-        let open = open.map(|open| RunOutcome::Interrupt(open.interrupt(more)));
+        let open = state.questions.iter().next();
+        let open = open.map(|(_, open)| RunOutcome::Interrupt(open.interrupt(more)));
         let status = match open {
             Some(_) => RunStatus::Interrupted,
             None => RunStatus::Pending,
