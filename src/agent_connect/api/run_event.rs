@@ -109,7 +109,8 @@ pub fn outcome(answer: &Value) -> Option<RunOutcome> {
             text(output, "description"),
         )),
         (Some("result" | "values"), _) | (None, Some("success")) => {
-            let values = output.get("values").unwrap_or(&output["result"]);
+            let values = output.get("values").or_else(|| output.get("result"));
+            let values = values.unwrap_or(&Value::Null);
             result(values, output)
         }
         _ => return None,

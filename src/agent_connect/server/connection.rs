@@ -47,7 +47,7 @@ pub(super) struct AgentConnection {
     context: Arc<AgentContext>,
     /// The last link, and when it was opened or that has failed. Locked while a link is opened, so
     /// that only one is.
-    last: AsyncMutex<Option<(Instant, ApiResult<(LinkId, Arc<AgentInfo>)>)>>,
+    last: AsyncMutex<Option<(Instant, LinkResult)>>,
     state: Mutex<State>,
 }
 
@@ -65,6 +65,9 @@ pub(super) struct OpenSession {
     pub(super) on: AgentLink,
     pub(super) id: String,
 }
+
+/// The result of opening a link.
+type LinkResult = ApiResult<(LinkId, Arc<AgentInfo>)>;
 
 /// The number of a link of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,7 +173,7 @@ impl AgentConnection {
     }
 
     /// Opens a link and initialises the agent.
-    async fn open_link(self: &Arc<Self>) -> ApiResult<(LinkId, Arc<AgentInfo>)> {
+    async fn open_link(self: &Arc<Self>) -> LinkResult {
         let closed = || ApiError::unavailable("the relay is shutting down");
         if self.context.closing.is_cancelled() {
             return Err(closed());
