@@ -16,6 +16,9 @@ const YES: [&str; 7] = ["yes", "y", "approve", "approved", "accept", "allow", "t
 const NO: [&str; 8] = [
     "no", "n", "reject", "rejected", "deny", "decline", "false", "cancel",
 ];
+/// The requests to the client.
+const ASK: &str = "session/request_permission";
+const FORM: &str = "elicitation/create";
 /// A form's field for an answer that no form can show: JSON.
 const JSON: &str = "json";
 
@@ -65,56 +68,69 @@ pub fn interrupt_action(
     schema: Option<&Value>,
     forms: bool,
 ) -> InterruptAction {
-    let payload = &interrupt.payload;
-    if interrupt.name == PERMISSION && payload.get("options").is_some_and(Value::is_array) {
-        return permission(session, payload);
-    }
-    if interrupt.name == ELICITATION && payload.get("message").is_some() {
-        if forms {
-            return elicitation(session, payload);
+    let (name, payload) = (interrupt.name.as_str(), &interrupt.payload);
+    let id = &payload["request_id"];
+    let mut params = json!({ "sessionId": session });
+    let mut tool_call = None;
+    let (method, kind) = if name == PERMISSION && payload["options"].is_array() {
+        let call = payload.get("tool_call").cloned();
+        params["toolCall"] = call.unwrap_or_else(|| json!({}));
+        params["options"] = payload["options"].clone();
+        (ASK, Kind::Permission(id.clone()))
+    } else if name == ELICITATION && payload.get("message").is_some() {
+        if !forms {
+            return InterruptAction::Resume(with_id(id, json!({ "action": "decline" })));
         }
-        let decline = json!({ "action": "decline" });
-        return InterruptAction::Resume(with_id(&payload["request_id"], decline));
-    }
-    if let Some((yes, no)) = approval(interrupt, schema) {
-        return approval_question(session, run, interrupt, Kind::Approval(yes, no));
-    }
-    if !forms {
+        for (to, from) in FORM_MEMBERS {
+            if let Some(value) = payload.get(from) {
+                params[to] = value.clone();
+            }
+        }
+        (FORM, Kind::Elicitation(id.clone()))
+    } else if let Some((yes, no)) = approval(interrupt, schema) {
+        let mut call = json!({
+            "toolCallId": format!("interrupt-{run}"),
+            "title": name,
+            "kind": "other",
+            "status": "pending",
+            "rawInput": payload,
+        });
+        params["toolCall"] = call.clone();
+        let text = text_block(&message(payload));
+        params["toolCall"]["content"] = json!([{ "type": "content", "content": text }]);
+        params["options"] = json!([
+            { "optionId": "approve", "name": "Approve", "kind": "allow_once" },
+            { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
+        ]);
+        call["sessionUpdate"] = json!("tool_call");
+        tool_call = Some(call);
+        (ASK, Kind::Approval(yes, no))
+    } else if !forms {
         return InterruptAction::Inform(message(payload));
-    }
-    let (kind, requested) = match schema.and_then(flat_schema) {
-        Some(flat) => (Kind::Form, flat),
-        None => {
-            let field = json!({ "type": "string", "title": "Answer" });
-            let requested =
-                json!({ "type": "object", "properties": { JSON: field }, "required": [JSON] });
-            (Kind::Text, requested)
-        }
+    } else {
+        params["mode"] = json!("form");
+        params["message"] = json!(message(payload));
+        let flat = schema.and_then(flat_schema);
+        let kind = if flat.is_some() {
+            Kind::Form
+        } else {
+            Kind::Text
+        };
+        let answer = json!({ JSON: { "type": "string", "title": "Answer" } });
+        params["requestedSchema"] = flat.unwrap_or_else(
+            || json!({ "type": "object", "properties": answer, "required": [JSON] }),
+        );
+        (FORM, kind)
     };
-    let params = json!({
-        "mode": "form",
-        "sessionId": session,
-        "message": message(payload),
-        "requestedSchema": requested,
-    });
-    ClientQuestion::ask("elicitation/create", params, kind, None)
+    InterruptAction::Ask(Box::new(ClientQuestion {
+        method,
+        params,
+        tool_call,
+        kind,
+    }))
 }
 
 impl ClientQuestion {
-    fn ask(
-        method: &'static str,
-        params: Value,
-        kind: Kind,
-        tool_call: Option<Value>,
-    ) -> InterruptAction {
-        InterruptAction::Ask(Box::new(Self {
-            method,
-            params,
-            tool_call,
-            kind,
-        }))
-    }
-
     /// The payload that resumes the run, by the client's result; `None` if that is no answer, so
     /// that the run is cancelled. Without a result, after an error or from a lost client, `rule`
     /// decides.
@@ -154,58 +170,6 @@ impl ClientQuestion {
         };
         option_of(&self.params, &[kind])?.as_str()
     }
-}
-
-fn permission(session: &str, payload: &Value) -> InterruptAction {
-    let params = json!({
-        "sessionId": session,
-        "toolCall": payload.get("tool_call").unwrap_or(&json!({})),
-        "options": payload["options"],
-    });
-    let kind = Kind::Permission(payload["request_id"].clone());
-    ClientQuestion::ask("session/request_permission", params, kind, None)
-}
-
-fn elicitation(session: &str, payload: &Value) -> InterruptAction {
-    let mut params = json!({ "sessionId": session });
-    for (to, from) in FORM_MEMBERS {
-        if let Some(value) = payload.get(from) {
-            params[to] = value.clone();
-        }
-    }
-    let kind = Kind::Elicitation(payload["request_id"].clone());
-    ClientQuestion::ask("elicitation/create", params, kind, None)
-}
-
-fn approval_question(
-    session: &str,
-    run: &str,
-    interrupt: &Interrupt,
-    kind: Kind,
-) -> InterruptAction {
-    let call = json!({
-        "sessionUpdate": "tool_call",
-        "toolCallId": format!("interrupt-{run}"),
-        "title": interrupt.name,
-        "kind": "other",
-        "status": "pending",
-        "rawInput": interrupt.payload,
-    });
-    let mut shown = call.clone();
-    shown
-        .as_object_mut()
-        .map(|members| members.shift_remove("sessionUpdate"));
-    let text = text_block(&message(&interrupt.payload));
-    shown["content"] = json!([{ "type": "content", "content": text }]);
-    let params = json!({
-        "sessionId": session,
-        "toolCall": shown,
-        "options": [
-            { "optionId": "approve", "name": "Approve", "kind": "allow_once" },
-            { "optionId": "reject", "name": "Reject", "kind": "reject_once" },
-        ],
-    });
-    ClientQuestion::ask("session/request_permission", params, kind, Some(call))
 }
 
 fn with_id(id: &Value, mut payload: Value) -> Value {

@@ -3,7 +3,7 @@
 //! Values replace the whole state each time; ACP's chunks only add. So if a text grew, only its new
 //! end is sent; if it was rewritten, it is sent again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -15,18 +15,17 @@ pub struct SentContent {
     /// Ids of messages that are older than the run.
     old_ids: HashSet<String>,
     /// The content sent of each message, by its id or its position.
-    messages: Vec<(String, Vec<Value>)>,
+    messages: HashMap<String, Vec<Value>>,
     /// The content of forwarded ACP updates.
     updates: Vec<Value>,
 }
 
 impl SentContent {
     /// The state at the start of a run, on a thread that holds messages with these ids.
-    pub const fn new(old_ids: HashSet<String>) -> Self {
+    pub fn new(old_ids: HashSet<String>) -> Self {
         Self {
             old_ids,
-            messages: Vec::new(),
-            updates: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -49,13 +48,7 @@ impl SentContent {
         }
         let mut new = Vec::new();
         for (key, blocks) in messages {
-            match self.messages.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, sent)) => new.extend(take_new(sent, blocks)),
-                None => {
-                    new.extend(blocks.iter().cloned());
-                    self.messages.push((key, blocks));
-                }
-            }
+            new.extend(take_new(self.messages.entry(key).or_default(), blocks));
         }
         new
     }
@@ -64,10 +57,8 @@ impl SentContent {
     pub fn add_chunk(&mut self, message: &Value) -> Option<Value> {
         let id = id(message).filter(|id| is_agent(message) && !self.old_ids.contains(*id))?;
         let block = content(message).into_iter().next()?;
-        match self.messages.iter_mut().find(|(known, _)| known == id) {
-            Some((_, sent)) => push(sent, block.clone()),
-            None => self.messages.push((id.to_owned(), vec![block.clone()])),
-        }
+        let sent = self.messages.entry(id.to_owned()).or_default();
+        push(sent, block.clone());
         Some(block)
     }
 
@@ -80,21 +71,18 @@ impl SentContent {
 
     /// Whether nothing was sent.
     pub fn is_empty(&self) -> bool {
-        self.messages.iter().all(|(_, blocks)| blocks.is_empty()) && self.updates.is_empty()
+        self.messages.values().all(Vec::is_empty) && self.updates.is_empty()
     }
 
     /// The agent's messages of this run.
     fn run_messages(&self, messages: &[Value]) -> Vec<(String, Vec<Value>)> {
-        let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
-        let messages = messages[start..].iter().filter(|message| is_agent(message));
-        let new =
-            messages.filter(|message| id(message).is_none_or(|id| !self.old_ids.contains(id)));
-        new.enumerate()
-            .map(|(at, message)| {
-                let key = id(message).map_or_else(|| format!("#{at}"), str::to_owned);
-                (key, content(message))
-            })
-            .collect()
+        let is_new = |message: &&Value| id(message).is_none_or(|id| !self.old_ids.contains(id));
+        let new = after_last_human(messages).filter(is_new).enumerate();
+        new.map(|(at, message)| {
+            let key = id(message).map_or_else(|| format!("#{at}"), str::to_owned);
+            (key, content(message))
+        })
+        .collect()
     }
 }
 
@@ -120,13 +108,14 @@ pub fn message_ids(messages: &[Value]) -> HashSet<String> {
 
 /// The agent's messages, as one text.
 pub fn answer_text(messages: &[Value]) -> String {
-    let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
-    let blocks: Vec<Value> = messages[start..]
-        .iter()
-        .filter(|message| is_agent(message))
-        .flat_map(content)
-        .collect();
+    let blocks: Vec<Value> = after_last_human(messages).flat_map(content).collect();
     text_of(&blocks)
+}
+
+/// The agent's messages after the last one of the user.
+fn after_last_human(messages: &[Value]) -> impl Iterator<Item = &Value> {
+    let start = messages.iter().rposition(is_human).map_or(0, |at| at + 1);
+    messages[start..].iter().filter(|message| is_agent(message))
 }
 
 /// What `now` adds to `sent`; `sent` becomes `now`.

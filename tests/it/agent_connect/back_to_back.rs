@@ -1,16 +1,12 @@
 //! Both halves of Agent Connect: a client of this program in front of a server of it, and at the
 //! two ends a client and an agent that use only ACP.
 
-use std::sync::Arc;
-
-use acp_relay::conversation::DialectOptions;
 use acp_relay::jsonrpc::framing::Decoded;
-use acp_relay::observe::Observers;
-use acp_relay::proxy::{self, StopSignals};
+use acp_relay::proxy::StopSignals;
 use acp_relay::transport::{Link, registry};
 use serde_json::{Value, json};
 
-use super::stage::{Agent, Stage};
+use super::stage::{Agent, Stage, relay};
 use crate::support::link::{next, run, send, setup};
 
 /// An editor.
@@ -28,20 +24,7 @@ impl Editor {
             .unwrap();
         let remote = registry::connect(&to, &setup).await.unwrap();
         let (near, link) = crate::support::memory::pair(&setup.limits);
-        let stop = StopSignals::default();
-        tokio::spawn(async move {
-            let (limits, dialects) = (Arc::clone(&setup.limits), DialectOptions::canonical());
-            proxy::run(
-                near,
-                remote,
-                limits,
-                dialects,
-                None,
-                Observers::default(),
-                &stop,
-            )
-            .await
-        });
+        relay(near, remote, &setup, &StopSignals::default());
         let mut editor = Self {
             link,
             received: Vec::new(),
@@ -199,9 +182,7 @@ fn two_sessions_are_independent_and_one_is_cancelled() {
         assert_eq!(other["params"]["sessionId"], "s2");
         agent.chunk("s1", "Dear").await;
         agent.chunk("s2", "Hello").await;
-        agent
-            .answer(&other["id"], json!({ "stopReason": "end_turn" }))
-            .await;
+        agent.finish(&other).await;
         assert_eq!(editor.answer(short).await["stopReason"], "end_turn");
         assert_eq!(
             editor.updates(&second),
@@ -224,9 +205,7 @@ fn two_sessions_are_independent_and_one_is_cancelled() {
             };
             match message {
                 Ok(turn) => {
-                    agent
-                        .answer(&turn["id"], json!({ "stopReason": "end_turn" }))
-                        .await;
+                    agent.finish(&turn).await;
                     break asked;
                 }
                 // The client's run is over as soon as the server has the cancel.

@@ -13,8 +13,8 @@ pub(super) fn token(number: u8) -> Token {
     Token::new([number; 6], [number; 32])
 }
 
-/// A gate that requires a token, with those of two principals.
-pub(super) fn gate() -> Gate {
+/// A gate that requires a token, with those of these principals.
+pub(super) fn gate_for(keys: Vec<(u8, &str, Grant)>) -> Gate {
     let gate = Gate::new(GateRules {
         loopback: AuthRequirement::Credential,
         network: AuthRequirement::Credential,
@@ -22,19 +22,25 @@ pub(super) fn gate() -> Gate {
         failures: 1,
     });
     let mut ring = Keyring::default();
-    for (number, name) in [(1, "alice"), (2, "bob")] {
+    for (number, name, grant) in keys {
         let token = token(number);
-        let key = Key {
+        ring.add(Key {
             id: KeyId::of(token.reveal().as_bytes()).unwrap(),
             digest: token.digest(),
             name: name.to_owned(),
             expires: None,
-            grant: Grant::all_agents(false),
-        };
-        ring.add(key).unwrap();
+            grant,
+        })
+        .unwrap();
     }
     gate.set_keys(Keys::new(None, ring, None));
     gate
+}
+
+/// The same, of two principals that may use all agents.
+pub(super) fn gate() -> Gate {
+    let all = || Grant::all_agents(false);
+    gate_for(vec![(1, "alice", all()), (2, "bob", all())])
 }
 
 #[test]

@@ -8,7 +8,7 @@ use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 
 use super::principals::{gate, token};
-use super::stage::{Agent, Client, Events, Stage, human};
+use super::stage::{Agent, Client, Events, Stage, human, thread};
 use crate::support::link::{run, setup_with};
 
 /// Runs a turn on a thread with an open session, and returns its result.
@@ -22,18 +22,7 @@ async fn turn(client: Client, agent: &mut Agent, thread: &str, session: &str) ->
 async fn finish(agent: &mut Agent, session: &str, text: &str) {
     let asked = agent.receive("session/prompt").await;
     agent.chunk(session, text).await;
-    agent
-        .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
-        .await;
-}
-
-async fn thread(client: Client, agent: &mut Agent, session: &str) -> String {
-    let made = tokio::spawn(client.clone_post("/threads", json!({})));
-    agent.open(session).await;
-    made.await.unwrap()["thread_id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    agent.finish(&asked).await;
 }
 
 fn user(text: &str) -> Value {
@@ -103,9 +92,7 @@ fn replayed_history_is_not_part_of_the_turn() {
         for text in ["Hel", "lo", "Hello", " again"] {
             agent.chunk("s", text).await;
         }
-        agent
-            .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
-            .await;
+        agent.finish(&asked).await;
         let done = done.await.unwrap();
         assert_eq!(
             done["output"]["messages"][0]["content"], "Hello again",
@@ -119,55 +106,6 @@ fn replayed_history_is_not_part_of_the_turn() {
             .map(|message| message["content"].as_str().unwrap())
             .collect();
         assert_eq!(texts, ["hi", "Hello", "And?", "Hello again"]);
-    });
-}
-
-#[test]
-fn sessions_listed_by_the_agent_are_threads() {
-    run(async {
-        let mut stage = Stage::open().await;
-        let capabilities = json!({ "loadSession": true, "sessionCapabilities": { "list": {} } });
-        let mut agent = stage.introduced(capabilities).await;
-        let client = stage.client();
-        let own = thread(client, &mut agent, "own").await;
-        for _ in 0..2 {
-            let found = tokio::spawn(client.clone_post("/threads/search", json!({})));
-            let asked = agent.receive("session/list").await;
-            let session = json!({ "sessionId": "own", "cwd": "/a" });
-            let page = json!({ "sessions": [session], "nextCursor": "more" });
-            agent.answer(&asked["id"], page).await;
-            let asked = agent.receive("session/list").await;
-            assert_eq!(asked["params"]["cursor"], "more");
-            let session = json!({ "sessionId": "other", "cwd": "/b", "title": "Old" });
-            agent
-                .answer(&asked["id"], json!({ "sessions": [session] }))
-                .await;
-            let found = found.await.unwrap();
-            let found = found.as_array().unwrap();
-            assert_eq!(found.len(), 2, "{found:?}");
-            let other = found
-                .iter()
-                .find(|thread| thread["thread_id"] != own)
-                .unwrap();
-            assert_eq!(other["metadata"]["title"], "Old");
-            assert_eq!(other["metadata"]["acp_session_id"], "other");
-        }
-        let found = client.clone_post("/threads/search", json!({ "metadata": { "title": "Old" } }));
-        let found = tokio::spawn(found);
-        let asked = agent.receive("session/list").await;
-        agent.answer(&asked["id"], json!({ "sessions": [] })).await;
-        let found = found.await.unwrap();
-        let path = format!(
-            "/threads/{}/runs/wait",
-            found[0]["thread_id"].as_str().unwrap()
-        );
-        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
-        let loaded = agent.receive("session/load").await;
-        assert_eq!(loaded["params"]["sessionId"], "other");
-        assert_eq!(loaded["params"]["cwd"], "/b");
-        agent.answer(&loaded["id"], json!({})).await;
-        finish(&mut agent, "other", "Hello").await;
-        assert_eq!(done.await.unwrap()["run"]["status"], "success");
     });
 }
 

@@ -1,13 +1,11 @@
 //! Several agents behind one listener, each for the clients that may use it; and ACP beside them.
 
-use std::sync::Arc;
-
 use acp_relay::agent_connect::{AgentConnectConfig, ServedAgent};
-use acp_relay::auth::{Agents, AuthRequirement, Gate, GateRules, Grant, Key, KeyId, Keyring};
+use acp_relay::auth::{Agents, Grant};
 use acp_relay::transport::{HttpOptions, Setup};
 use serde_json::{Value, json};
 
-use super::principals::token;
+use super::principals::{gate_for, token};
 use super::stage::{Agent, Stage, configured, human, introduction};
 use crate::support::link::run;
 
@@ -39,13 +37,9 @@ fn serving_at(path: Option<&str>, names: &[&str]) -> Setup {
 
 /// Lets the next agent that is opened answer `initialize`.
 async fn introduced(stage: &mut Stage) -> Agent {
-    let mut agent = stage.agent().await;
-    let asked = agent.receive("initialize").await;
-    let capabilities = json!({ "sessionCapabilities": { "close": {} } });
-    agent
-        .answer(&asked["id"], introduction(&capabilities, &json!([])))
-        .await;
-    agent
+    stage
+        .introduced(json!({ "sessionCapabilities": { "close": {} } }))
+        .await
 }
 
 fn found(agents: &Value) -> Vec<(String, String)> {
@@ -122,9 +116,7 @@ fn a_thread_stays_with_its_first_agent() {
         goose.open("g").await;
         let asked = goose.receive("session/prompt").await;
         goose.chunk("g", "Hello").await;
-        goose
-            .answer(&asked["id"], json!({ "stopReason": "end_turn" }))
-            .await;
+        goose.finish(&asked).await;
         let wait = format!("{path}/{}/wait", run["run_id"].as_str().unwrap());
         assert_eq!(client.get(&wait).await["run"]["status"], "success");
         let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
@@ -140,52 +132,43 @@ fn a_thread_stays_with_its_first_agent() {
 }
 
 #[test]
-fn a_failed_agent_is_listed_as_configured() {
+fn clients_share_one_failed_attempt_and_see_the_agent_as_configured() {
     run(async {
         let mut stage = Stage::with(serving(&["broken"])).await;
         let mut agent = stage.agent().await;
         let asked = agent.receive("initialize").await;
+        let client = stage.client();
+        let search = |_| tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let searches: Vec<_> = (0..8).map(search).collect();
         let error = json!({ "code": -32603, "message": "it fails" });
         agent
             .send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
             .await;
-        let client = stage.client();
-        let agents = client.post("/agents/search", json!({})).await;
-        assert_eq!(agents[0]["metadata"]["ref"]["name"], "broken");
-        assert_eq!(agents[0]["metadata"]["ref"]["version"], "unknown");
+        for search in searches {
+            let agents = search.await.unwrap();
+            assert_eq!(agents[0]["metadata"]["ref"]["name"], "broken");
+            assert_eq!(agents[0]["metadata"]["ref"]["version"], "unknown");
+        }
+        assert!(!stage.has_another_agent(), "another link was tried");
     });
 }
 
 #[test]
 fn a_client_sees_only_the_agents_that_it_may_use() {
     run(async {
-        let gate = Gate::new(GateRules {
-            loopback: AuthRequirement::Credential,
-            network: AuthRequirement::Credential,
-            user: (u32::MAX, Arc::from("me")),
-            failures: 5,
-        });
-        let mut ring = Keyring::default();
-        for (number, name, agents) in [
+        let keys = [
             (1, "alice", &["claude"][..]),
             (2, "bob", &["goose", "claude"]),
             (3, "carol", &["none"]),
-        ] {
-            let token = token(number);
-            let names = agents.iter().map(|name| (*name).to_owned());
-            ring.add(Key {
-                id: KeyId::of(token.reveal().as_bytes()).unwrap(),
-                digest: token.digest(),
-                name: name.to_owned(),
-                expires: None,
-                grant: Grant {
-                    agents: Agents::These(names.collect()),
-                    admin: false,
-                },
+        ];
+        let gate = gate_for(
+            keys.map(|(number, name, agents)| {
+                let agents = Agents::These(agents.iter().map(|&name| name.to_owned()).collect());
+                let admin = false;
+                (number, name, Grant { agents, admin })
             })
-            .unwrap();
-        }
-        gate.set_keys(acp_relay::auth::Keys::new(None, ring, None));
+            .into(),
+        );
         let setup = Setup {
             gate,
             ..serving(&["goose", "claude"])

@@ -86,6 +86,11 @@ impl Stage {
         self.agents.recv().await.expect("the listener opens a link")
     }
 
+    /// Whether the listener has opened another link.
+    pub(crate) fn has_another_agent(&mut self) -> bool {
+        self.agents.try_recv().is_ok()
+    }
+
     /// The same, once it has answered `initialize`.
     pub(crate) async fn introduced(&mut self, capabilities: Value) -> Agent {
         let mut agent = self.agent().await;
@@ -132,23 +137,31 @@ async fn serve(
         };
         let (near, far) = crate::support::memory::pair(&setup.limits);
         let wanted_agent = client.peer.wanted_agent.as_deref().map(str::to_owned);
-        let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
-        tokio::spawn(async move {
-            proxy::run(
-                client,
-                near,
-                limits,
-                DialectOptions::canonical(),
-                None,
-                Observers::default(),
-                &stop,
-            )
-            .await
-        });
+        relay(client, near, &setup, &stop);
         if agents.send(Agent(far, wanted_agent)).await.is_err() {
             return;
         }
     }
+}
+
+/// Passes messages between a client and an agent.
+pub(crate) fn relay(client: Link, agent: Link, setup: &Setup, stop: &StopSignals) {
+    let (limits, stop) = (Arc::clone(&setup.limits), stop.clone());
+    tokio::spawn(async move {
+        let (dialects, observers) = (DialectOptions::canonical(), Observers::default());
+        proxy::run(client, agent, limits, dialects, None, observers, &stop).await
+    });
+}
+
+/// Creates a thread, for which the agent opens a session of this name.
+pub(crate) async fn thread(client: Client, agent: &mut Agent, session: &str) -> String {
+    let made = tokio::spawn(client.clone_post("/threads", json!({})));
+    agent.open(session).await;
+    id(&made.await.unwrap(), "thread_id")
+}
+
+pub(crate) fn id(of: &Value, name: &str) -> String {
+    of[name].as_str().unwrap().to_owned()
 }
 
 impl Agent {
@@ -182,6 +195,12 @@ impl Agent {
     pub(crate) async fn answer(&mut self, id: &Value, result: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
             .await;
+    }
+
+    /// Ends the turn of a prompt.
+    pub(crate) async fn finish(&mut self, prompt: &Value) {
+        let result = json!({ "stopReason": "end_turn" });
+        self.answer(&prompt["id"], result).await;
     }
 
     /// Opens the session that is requested next.
@@ -218,17 +237,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Response<Incoming> {
-        self.send_with(method, path, body, None).await
-    }
-
-    async fn send_with(
-        self,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-        last_event: Option<&str>,
-    ) -> Response<Incoming> {
-        self.send_as(method, path, body, last_event, None).await
+        self.send_as(method, path, body, None, None).await
     }
 
     pub(crate) async fn send_as(
@@ -327,7 +336,7 @@ impl Client {
 
     /// Opens a stream of events after the one with this id.
     pub(crate) async fn resumed(self, path: &str, last: &str) -> Events {
-        Events::of(self.send_with("GET", path, None, Some(last)).await)
+        Events::of(self.send_as("GET", path, None, Some(last), None).await)
     }
 
     /// Opens a stream of events.
