@@ -2,7 +2,7 @@
 
 use super::settings::AgentConnectConfig;
 use super::{remote, server};
-use crate::transport::http::port::service::ServeBeside;
+use crate::transport::http::port::ServeBeside;
 use crate::transport::{AddedTransport, Setup};
 
 /// The transport of this module.

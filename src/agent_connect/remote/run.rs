@@ -25,7 +25,7 @@ use crate::agent_connect::api::run_event::{self, RunEvent, graph_outcome, outcom
 use crate::agent_connect::api::sent_content::{SentContent, answer_text, message_ids};
 use crate::jsonrpc::reply;
 use crate::transport::http::client::{SseEvent, SseReader};
-use crate::transport::http::content::is_type;
+use crate::transport::http::headers::is_type;
 
 /// `block_timeout` of the older generation, in seconds.
 const BLOCK_SECONDS: u64 = 60;

@@ -24,12 +24,11 @@ use crate::agent_connect::api::error::ApiError;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
 use crate::auth::RejectReason;
-use crate::transport::http::content::is_type;
+use crate::transport::http::headers::is_type;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
 use crate::transport::http::port::refusal::{Refusal, Why};
-use crate::transport::http::port::service::StartedService;
-use crate::transport::http::port::{HttpService, Port, bind, handle};
+use crate::transport::http::port::{HttpService, Port, StartedService, bind, handle};
 use crate::transport::{BoxFuture, Endpoint, Listener, OpenError, OpenErrorKind, Setup};
 
 /// The methods that are served.
@@ -46,7 +45,7 @@ pub(crate) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Liste
     let bound = bind(at, setup).await?;
     let config = AgentConnectConfig::of(setup);
     let service = serve(&bound.port, &bound.port.at.path, &config)?;
-    Ok(bound.serve_with(service))
+    Ok(bound.serve_with(vec![service]))
 }
 
 /// Serves Agent Connect beside ACP on a port, if its settings say so.
@@ -124,7 +123,10 @@ impl HttpService for RestService {
         caller: Arc<Caller>,
     ) -> BoxFuture<'static, Response> {
         Box::pin(async move {
-            let answer = |request, client| self.route(request, client);
+            let answer = async |request, client| {
+                let routed = self.route(request, client).await;
+                routed.unwrap_or_else(Refusal::into_response)
+            };
             handle(&self.hub.port, request, &caller, METHODS, refuse, answer).await
         })
     }
@@ -206,9 +208,8 @@ impl RestService {
 }
 
 /// A refusal by the port, in the form of an error.
-fn refuse(refusal: Refusal) -> Response {
-    let mut fields = HeaderMap::new();
-    refusal.write_fields(&mut fields);
+fn refuse(mut refusal: Refusal) -> Response {
+    let fields = refusal.take_fields();
     let message = match refusal.why {
         Why::Text(text) => text,
         Why::Error(_) => "refused".into(),

@@ -29,7 +29,7 @@ use super::run::{Next, Phase, Run};
 use crate::agent_connect::api::content::TurnOutput;
 use crate::agent_connect::api::run::{RunOutcome, RunRecord};
 use crate::transport::BoxFuture;
-use crate::transport::http::port::answer;
+use crate::transport::http::port::refusal;
 
 /// Time between two events with all messages.
 const VALUES_INTERVAL: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ pub(super) fn follow(call: &Call, run: Arc<Run>, guard: Option<DropGuard>) -> Re
         due: Instant::now() + wait,
         run,
     };
-    answer::events(unfold(follower, |mut follower| async move {
+    refusal::events(unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
         Some((event, follower))
     }))
@@ -100,7 +100,7 @@ pub(super) fn follow(call: &Call, run: Arc<Run>, guard: Option<DropGuard>) -> Re
 /// A response with the only event of a run that has ended.
 pub(super) fn ended(run: &RunRecord) -> Response {
     let last = event(&format!("{}-0", run.id), &last_data(run));
-    answer::events(once(std::future::ready(last)))
+    refusal::events(once(std::future::ready(last)))
 }
 
 impl Follower {

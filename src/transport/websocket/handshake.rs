@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, Refusal};
-use crate::transport::http::content::lists;
+use crate::transport::http::headers::lists;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
 /// Opens a WebSocket, and returns its stream and what the server has sent behind its answer.

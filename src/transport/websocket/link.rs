@@ -20,9 +20,12 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
+use super::handshake::open;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
-use crate::transport::{CloseReason, FrameSink, FrameStream, Link, LinkError, Peer, Setup};
+use crate::transport::{
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, OpenError, Peer, Setup,
+};
 
 /// Binary messages that are skipped before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -45,6 +48,12 @@ where
         connection,
         binaries: 0,
     })
+}
+
+/// Connects to `ws://` and `wss://`.
+pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+    let (stream, begun) = open(to, setup).await?;
+    Ok(link(stream, &begun, Role::Client, to.to_string(), setup))
 }
 
 /// A link over an open WebSocket.

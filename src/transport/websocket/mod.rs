@@ -17,7 +17,6 @@ mod connection;
 mod handshake;
 mod link;
 mod liveness;
-mod transport;
 
 pub use handshake::open;
 pub use link::{Half, halves};
@@ -25,5 +24,4 @@ pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
-pub(super) use link::link;
-pub(super) use transport::connect;
+pub(super) use link::{connect, link};

@@ -1,8 +1,8 @@
 //! The cookies of one link: what its server sets is returned to it until the link ends.
 //!
 //! ACP's remote transport needs them for load balancers with session affinity. The subset of RFC
-//! 6265 that one server can use for itself: name, value, path, domain, secure, expires and max-age.
-//! Cookies are not kept beyond the link and not shared between servers.
+//! 6265 that one endpoint of one server can use for itself: name, value, secure, expires and
+//! max-age. Cookies are not kept beyond the link and not shared between servers.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,12 +16,8 @@ const MAX_LENGTH: usize = 4096;
 /// The cookies of one server.
 #[derive(Debug)]
 pub(super) struct CookieJar {
-    /// The server's name or address.
-    host: String,
     /// Whether it is reached over TLS.
     tls: bool,
-    /// The path of the endpoint.
-    path: String,
     cookies: Vec<Cookie>,
 }
 
@@ -29,16 +25,13 @@ pub(super) struct CookieJar {
 struct Cookie {
     name: String,
     value: String,
-    path: String,
     expires: Option<Instant>,
 }
 
 impl CookieJar {
-    pub(super) fn new(host: &str, tls: bool, path: &str) -> Self {
+    pub(super) const fn new(tls: bool) -> Self {
         Self {
-            host: host.to_ascii_lowercase(),
             tls,
-            path: path.to_owned(),
             cookies: Vec::new(),
         }
     }
@@ -48,8 +41,7 @@ impl CookieJar {
         for value in headers.get_all(SET_COOKIE) {
             let text = value.to_str().ok().filter(|text| text.len() <= MAX_LENGTH);
             if let Some((cookie, is_valid)) = text.and_then(|text| self.read(text, now)) {
-                self.cookies
-                    .retain(|old| old.name != cookie.name || old.path != cookie.path);
+                self.cookies.retain(|old| old.name != cookie.name);
                 if is_valid {
                     self.cookies.push(cookie);
                 }
@@ -62,20 +54,15 @@ impl CookieJar {
 
     /// The value of a request's `Cookie` header, after `given`, which the user has configured.
     pub(super) fn header(&self, given: Option<&HeaderValue>, now: Instant) -> Option<HeaderValue> {
-        let mut text = given
-            .map(|value| value.as_bytes().to_vec())
-            .unwrap_or_default();
-        for cookie in &self.cookies {
-            let is_valid = cookie.expires.is_none_or(|at| now < at);
-            if is_valid && path_matches(&cookie.path, &self.path) {
-                if !text.is_empty() {
-                    text.extend_from_slice(b"; ");
-                }
-                text.extend_from_slice(cookie.name.as_bytes());
-                text.push(b'=');
-                text.extend_from_slice(cookie.value.as_bytes());
-            }
-        }
+        let given = given.map(|value| value.as_bytes().to_vec());
+        let valid = self.cookies.iter();
+        let valid = valid.filter(|cookie| cookie.expires.is_none_or(|at| now < at));
+        let own = valid.map(|cookie| format!("{}={}", cookie.name, cookie.value).into_bytes());
+        let text = given
+            .into_iter()
+            .chain(own)
+            .collect::<Vec<_>>()
+            .join(&b"; "[..]);
         let mut value = HeaderValue::from_bytes(&text)
             .ok()
             .filter(|_| !text.is_empty())?;
@@ -90,7 +77,6 @@ impl CookieJar {
         let mut cookie = Cookie {
             name: name.trim().to_owned(),
             value: value.trim().to_owned(),
-            path: default_path(&self.path).to_owned(),
             expires: None,
         };
         let (mut max_age, mut expires) = (None, None);
@@ -98,8 +84,6 @@ impl CookieJar {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let value = value.trim();
             match name.trim().to_ascii_lowercase().as_str() {
-                "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
-                "domain" if !self.is_in_domain(value) => return None,
                 "secure" if !self.tls => return None,
                 "max-age" => max_age = value.parse::<i64>().ok().or(max_age),
                 "expires" => expires = time_until(value).or(expires),
@@ -113,31 +97,6 @@ impl CookieJar {
         let is_valid = lifetime.is_none_or(|left| !left.is_zero());
         (!cookie.name.is_empty()).then_some((cookie, is_valid))
     }
-
-    /// Whether the server belongs to a domain (RFC 6265, 5.1.3). A domain without a dot would be a
-    /// whole top-level domain.
-    fn is_in_domain(&self, domain: &str) -> bool {
-        let domain = domain.trim_start_matches('.').to_ascii_lowercase();
-        let below = self.host.strip_suffix(&domain);
-        domain == self.host
-            || domain.contains('.')
-                && self.host.parse::<std::net::IpAddr>().is_err()
-                && below.is_some_and(|name| name.ends_with('.'))
-    }
-}
-
-/// The path of a cookie that names none (RFC 6265, 5.1.4).
-fn default_path(path: &str) -> &str {
-    match path.rfind('/') {
-        Some(0) | None => "/",
-        Some(last) => &path[..last],
-    }
-}
-
-/// Whether a cookie for `above` is sent to `path` (RFC 6265, 5.1.4).
-fn path_matches(above: &str, path: &str) -> bool {
-    path.strip_prefix(above)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || above.ends_with('/'))
 }
 
 /// The time until a date; zero when it has passed. Dates in other forms count as none.
@@ -151,18 +110,16 @@ mod tests {
     use super::*;
 
     /// The `Cookie` header a second after these `Set-Cookie` headers.
-    fn jar(host: &str, tls: bool, set: &[&str]) -> String {
-        let mut jar = CookieJar::new(host, tls, "/acp");
+    fn jar(tls: bool, set: &[&str]) -> String {
+        let mut jar = CookieJar::new(tls);
         let now = Instant::now();
         for one in set {
-            let mut headers = HeaderMap::new();
-            headers.insert(SET_COOKIE, HeaderValue::from_str(one).expect("a header"));
-            jar.store(&headers, now);
+            let value = HeaderValue::from_str(one).expect("a header");
+            jar.store(&HeaderMap::from_iter([(SET_COOKIE, value)]), now);
         }
         let header = jar.header(None, now + Duration::from_secs(1));
-        header.map_or_else(String::new, |value| {
-            value.to_str().expect("ASCII").to_owned()
-        })
+        let text = header.map(|value| value.to_str().expect("ASCII").to_owned());
+        text.unwrap_or_default()
     }
 
     #[test]
@@ -170,39 +127,29 @@ mod tests {
         const PAST: &str = "a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT";
         const PAST_WITH_DASHES: &str = "a=1; Expires=Thu, 01-Jan-1970 00:00:00 GMT";
         const MAX_AGE_FIRST: &str = "a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT";
-        let cases: [(&[&str], &str); 15] = [
+        let cases: [(&[&str], &str); 8] = [
             // The latest value is sent.
             (&["a=1; HttpOnly", "b=2", "a=3; SameSite=Lax"], "b=2; a=3"),
             (&[" a = x=y ;Path=/"], "a=x=y"),
             (&["=1", "nothing", "; a=1"], ""),
-            // Paths separate cookies.
-            (&["a=1; Path=/acp"], "a=1"),
-            (&["a=1; Path=/acp/deeper", "b=1; Path=/ac"], ""),
-            (&["a=1; Path=/acp", "a=2; path=/"], "a=1; a=2"),
             // Expired cookies are removed.
             (&["a=1", "a=; Max-Age=0"], ""),
             (&["a=1", PAST], ""),
             (&["a=1", PAST_WITH_DASHES], ""),
             (&["a=1; Max-Age=1"], ""),
-            (&[MAX_AGE_FIRST], "a=1"),
-            // Cookies of other servers are not stored.
-            (&["a=1; Domain=example.com"], "a=1"),
-            (&["a=1; Domain=.Example.com"], "a=1"),
-            (&["a=1; Domain=com"], ""),
-            (&["b=1; Domain=ample.com"], ""),
+            (&[MAX_AGE_FIRST, "b=1; Secure"], "a=1; b=1"),
         ];
         for (set, sent) in cases {
-            assert_eq!(jar("agents.example.com", true, set), sent, "{set:?}");
+            assert_eq!(jar(true, set), sent, "{set:?}");
         }
-        assert_eq!(jar("10.0.0.1", true, &["a=1; Domain=0.0.1"]), "");
-        assert_eq!(jar("agents.example.com", false, &["a=1; Secure"]), "");
+        assert_eq!(jar(false, &["a=1; Secure"]), "");
     }
 
     #[test]
     fn number_of_cookies_is_limited() {
         let set: Vec<String> = (0..MAX_COOKIES + 2).map(|n| format!("c{n}=1")).collect();
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
-        let header = jar("agents.example.com", true, &set);
+        let header = jar(true, &set);
         assert_eq!(header.split("; ").count(), MAX_COOKIES);
         assert!(header.starts_with("c2=1; "), "{header}");
     }

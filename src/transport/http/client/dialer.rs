@@ -25,8 +25,10 @@ pub type HttpStream = Box<dyn ClientStream>;
 
 /// A byte stream to a server.
 pub trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Its address, and whether HTTP/2 was negotiated.
-    fn connected(&self) -> Connected;
+    /// Whether HTTP/2 was negotiated.
+    fn is_http2(&self) -> bool {
+        false
+    }
 }
 
 /// Opens connections to one server.
@@ -112,32 +114,21 @@ impl Service<Uri> for Dialer {
     }
 }
 
-impl ClientStream for TcpStream {
-    fn connected(&self) -> Connected {
-        Connection::connected(self)
-    }
-}
+impl ClientStream for TcpStream {}
 
-impl ClientStream for UnixStream {
-    fn connected(&self) -> Connected {
-        Connection::connected(self)
-    }
-}
+impl ClientStream for UnixStream {}
 
 impl ClientStream for TlsStream<TcpStream> {
-    fn connected(&self) -> Connected {
-        let (socket, tls) = self.get_ref();
-        let connected = Connection::connected(socket);
-        if tls.alpn_protocol() == Some(b"h2") {
-            connected.negotiated_h2()
-        } else {
-            connected
-        }
+    fn is_http2(&self) -> bool {
+        self.get_ref().1.alpn_protocol() == Some(b"h2")
     }
 }
 
 impl Connection for HttpStream {
     fn connected(&self) -> Connected {
-        (**self).connected()
+        match self.is_http2() {
+            true => Connected::new().negotiated_h2(),
+            false => Connected::new(),
+        }
     }
 }

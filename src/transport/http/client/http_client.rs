@@ -69,20 +69,14 @@ impl HttpClient {
     /// # Errors
     /// When the endpoint is no server of HTTP, or TLS cannot be set up.
     pub fn new(to: &Endpoint, setup: &Setup) -> Result<Self, OpenError> {
-        let (base, jar, http2) = match to {
+        let (base, tls, http2) = match to {
             Endpoint::Http(web) => {
                 let scheme = if web.tls { "https" } else { "http" };
                 let http2 = !web.tls && web.protocol != HttpProtocol::WebSocket;
-                (
-                    format!("{scheme}://{}", web.authority()),
-                    CookieJar::new(&web.host, web.tls, &web.path),
-                    http2 && setup.request_headers.http2,
-                )
+                let http2 = http2 && setup.request_headers.http2;
+                (format!("{scheme}://{}", web.authority()), web.tls, http2)
             }
-            Endpoint::Unix(_) => {
-                let jar = CookieJar::new("localhost", false, "/");
-                ("http://localhost".to_owned(), jar, false)
-            }
+            Endpoint::Unix(_) => ("http://localhost".to_owned(), false, false),
             _ => return Err(OpenError::wrong_scheme(to)),
         };
         let limits = Arc::clone(&setup.limits);
@@ -108,7 +102,7 @@ impl HttpClient {
             dialer,
             pool: Mutex::new((client, CancellationToken::new())),
             request_headers: setup.request_headers.headers.clone(),
-            jar: Mutex::new(jar),
+            jar: Mutex::new(CookieJar::new(tls)),
             limits,
         })
     }

@@ -1,15 +1,50 @@
-//! Connects to `http://`, `https://`, and elephant.ai's routes over either.
+//! Connects to `http://`, `https://`, and elephant.ai's routes over either; the sending half of a
+//! link, and the task that runs the link to its end.
+//!
+//! The relay's polls only touch queues. One task posts the messages of both lanes (see `post`), and
+//! each stream is read by a task of its own (see `stream`).
 
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use data_encoding::HEXLOWER;
-use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
-use super::halves::link;
-use super::shared::{Api, Failure, Shared};
+use super::post::{Outgoing, post_all};
+use super::shared::{Api, Failure, Shared, new_queue};
 use super::stream::Stream;
+use crate::jsonrpc::Frame;
 use crate::transport::http::client::HttpClient;
-use crate::transport::{Endpoint, HttpEndpoint, Link, OpenError, OpenErrorKind, Setup, open_error};
+use crate::transport::http::queue::{Queue, Receiver};
+use crate::transport::{
+    CloseReason, Endpoint, FrameSink, HttpEndpoint, Link, LinkError, LinkGuard, OpenError,
+    OpenErrorKind, Peer, Setup, open_error,
+};
+
+/// Time for queued messages to be posted once the relay's side has ended.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The messages to the agent, by lane: answers, and all others in their order.
+struct Lanes {
+    ordered: Queue<Outgoing>,
+    answers: Queue<Outgoing>,
+}
+
+struct Sender {
+    shared: Arc<Shared>,
+    lanes: Arc<Lanes>,
+    /// Cancelled when nothing more is sent.
+    no_more: CancellationToken,
+    /// Finished when the connection was deleted at the server.
+    task: JoinHandle<()>,
+}
+
+/// Ends the link when it is dropped.
+impl LinkGuard for DropGuard {}
 
 /// Opens a link over Streamable HTTP. The connection itself is opened by the client's `initialize`;
 /// that the server is there is checked before.
@@ -23,8 +58,7 @@ pub(in crate::transport) async fn connect(
     client.connect().await?;
     let connection = OnceLock::new();
     let api = Api::Streamable { url, connection };
-    let shared = Shared::new(to, client, api);
-    Ok(link(Arc::new(shared)))
+    Ok(link(Arc::new(Shared::new(to, client, api))))
 }
 
 /// Opens a link over elephant.ai's routes. The server drops messages for a client whose stream is
@@ -34,7 +68,9 @@ pub(in crate::transport) async fn connect_elephant(
     address: &HttpEndpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let (name, path) = (client_id(to)?, address.path.trim_end_matches('/'));
+    // It cannot be guessed: a client that knows it receives the same messages.
+    let name = Uuid::new_v4().simple();
+    let path = address.path.trim_end_matches('/');
     let client = HttpClient::new(to, setup)?;
     let api = Api::Elephant {
         posts: client.url(&format!("{path}/rpc?client_id={name}"))?,
@@ -62,12 +98,95 @@ pub(in crate::transport) async fn connect_elephant(
     Ok(link(shared))
 }
 
-/// A unique name that cannot be guessed: a client that knows it receives the same messages.
-fn client_id(to: &Endpoint) -> Result<String, OpenError> {
-    let mut random = [0; 16];
-    SystemRandom::new().fill(&mut random).map_err(|_| {
-        let what = "the system has no random numbers";
-        OpenError::new(OpenErrorKind::System, to, what)
-    })?;
-    Ok(HEXLOWER.encode(&random))
+/// Makes the link over the shared state, and its tasks.
+fn link(shared: Arc<Shared>) -> Link {
+    let lanes = Arc::new(Lanes {
+        ordered: new_queue(),
+        answers: new_queue(),
+    });
+    let no_more = CancellationToken::new();
+    let task = post_then_delete(Arc::clone(&shared), Arc::clone(&lanes), no_more.clone());
+    Link {
+        peer: Peer::remote(shared.to.to_string(), false),
+        guard: Box::new(shared.ended.clone().drop_guard()),
+        rx: Box::new(Receiver(Arc::clone(&shared.received))),
+        tx: Box::new(Sender {
+            shared,
+            lanes,
+            no_more,
+            task: tokio::spawn(task),
+        }),
+    }
+}
+
+/// Posts queued messages until the link has ended, and then deletes the connection at the server.
+async fn post_then_delete(shared: Arc<Shared>, lanes: Arc<Lanes>, no_more: CancellationToken) {
+    let posts = async {
+        tokio::join!(
+            post_all(&shared, &lanes.ordered),
+            post_all(&shared, &lanes.answers)
+        )
+    };
+    let deadline = async {
+        no_more.cancelled().await;
+        sleep(CLOSE_TIMEOUT).await;
+    };
+    tokio::select! {
+        _ = posts => {}
+        () = deadline => {
+            tracing::warn!(to = %shared.to, "queued messages were not posted in time and are lost");
+        }
+        () = shared.ended.cancelled() => {}
+    }
+    shared.ended.cancel();
+    lanes.end();
+    shared.leave().await;
+    shared.received.end(None);
+}
+
+impl Lanes {
+    fn end(&self) {
+        self.ordered.end(None);
+        self.answers.end(None);
+    }
+}
+
+impl FrameSink for Sender {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        // Which lane the next message takes is not known yet, nor is its size.
+        let ordered = ready!(self.lanes.ordered.poll_room(cx, 0));
+        let answers = ready!(self.lanes.answers.poll_room(cx, 0));
+        let is_open = ordered && answers;
+        let broken = || LinkError::broken_pipe("posting to the agent's server");
+        Poll::Ready(is_open.then_some(()).ok_or_else(broken))
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        if self.shared.received.has_ended() {
+            return Err(LinkError::broken_pipe("posting to the agent's server"));
+        }
+        let bytes = frame.len();
+        let message = Outgoing::new(frame, &self.shared);
+        let lane = match message.is_answer() {
+            true => &self.lanes.answers,
+            false => &self.lanes.ordered,
+        };
+        lane.put(message, bytes);
+        Ok(())
+    }
+
+    /// Ends both lanes, then waits until their messages are posted and the connection is deleted.
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        _why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.lanes.end();
+        self.no_more.cancel();
+        if !self.task.is_finished() {
+            // The task does not panic, and is not aborted.
+            let _ = ready!(Pin::new(&mut self.task).poll(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
 }

@@ -1,9 +1,9 @@
 //! Links to agents behind ACP's Streamable HTTP, and behind elephant.ai's routes.
 //!
 //! Every message to the agent is a POST, and the agent's messages come on streams of server-sent
-//! events: one for the connection, and one for each session. `halves` are what the relay holds;
-//! `post` and `stream` are their tasks, `shared` the tasks' state, and `queue` connects them.
-//! `sessions` finds the session of a message. `http::client` sends the requests.
+//! events: one for the connection, and one for each session. `connect` makes the link; `post` and
+//! `stream` are its tasks, and `shared` their state. `sessions` finds the session of a message.
+//! `http::client` sends the requests.
 //!
 //! # Why
 //!
@@ -19,7 +19,7 @@
 //!
 //! **A request is not repeated** unless it has certainly not left, or the server drops repeats, as
 //! a relay does: any other server may have received it and lost only the answer, and the agent
-//! would do the work twice. A relay shows itself by headers (see `http::names`), which also give
+//! would do the work twice. A relay shows itself by headers (see `http::headers`), which also give
 //! how long it keeps the conversation and how often a silent stream has a keep-alive.
 //!
 //! **A stream is lost when a keep-alive is 10 s late**, where the interval is known: a relay
@@ -28,9 +28,7 @@
 //! may be a greeting.
 
 mod connect;
-mod halves;
 mod post;
-mod queue;
 mod sessions;
 mod shared;
 mod stream;

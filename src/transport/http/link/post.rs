@@ -15,16 +15,16 @@ use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::queue::Queue;
 use super::sessions::Session;
 use super::shared::{Api, Failure, Shared, wait_open};
 use super::stream;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
+use crate::transport::LinkError;
 use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
-use crate::transport::http::content::{self, is_type};
-use crate::transport::http::names::{self, CONNECTION};
+use crate::transport::http::headers::{self, CONNECTION_ID, content_type, is_type};
+use crate::transport::http::queue::Queue;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
@@ -81,72 +81,59 @@ pub(super) async fn post_all(shared: &Arc<Shared>, lane: &Queue<Outgoing>) {
 impl Shared {
     /// Opens the connection with the client's `initialize`, whose answer is in the POST's response.
     async fn initialize(self: &Arc<Self>, message: &Outgoing) -> ControlFlow<()> {
-        let method = message.envelope.map(|at| at.method(&message.frame));
-        let Some(id) = message
-            .request_id()
-            .filter(|_| method.as_deref() == Some("initialize"))
-        else {
+        let envelope = message.envelope;
+        let is_first = envelope.is_some_and(|at| at.method(&message.frame) == "initialize");
+        let Some(id) = message.request_id().filter(|_| is_first) else {
             let what = "the first message to this agent has to be \"initialize\"";
-            match message.request_id() {
-                Some(id) => self.fail(&id, &Reason::new(reply::INVALID_REQUEST, what)),
-                None => tracing::warn!(to = %self.to, "a message was dropped: {what}"),
-            }
-            return ControlFlow::Continue(());
+            return self.refuse(message, &Reason::new(reply::INVALID_REQUEST, what));
         };
         let answer = match self.post(message, None).await {
             Ok(answer) => answer,
             Err(failure) => {
-                let (transient, why) = (failure.is_transient(), failure.to_string());
-                let answered = matches!(&failure, Failure::Refused(refusal)
+                let (is_transient, why) = (failure.is_transient(), failure.to_string());
+                let is_answered = matches!(&failure, Failure::Refused(refusal)
                     if self.answer_to(&id, &refusal.body).is_some());
                 // Logged also when the client has left by now: the cause of the missing agent is
                 // here.
                 tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
                 let next = self.give_up(message, failure);
-                if next.is_break() {
-                    return next;
-                }
                 // There is no connection, as when a WebSocket is not opened; unless the agent
                 // itself answered, and the client may try again.
-                match (transient, answered) {
-                    (true, _) => self.end_unavailable(why),
-                    (false, false) => self.end_refused(why),
-                    (false, true) => return ControlFlow::Continue(()),
+                if next.is_break() || is_answered && !is_transient {
+                    return next;
                 }
-                return ControlFlow::Break(());
+                return self.end(match is_transient {
+                    true => LinkError::Unavailable(why),
+                    false => LinkError::Refused(why),
+                });
             }
         };
         let (head, body) = answer.into_parts();
         if let Some(what) = unusable(&head) {
-            self.end_refused(what);
-            return ControlFlow::Break(());
+            return self.end(LinkError::Refused(what));
         }
         let body = match self.read_answer(body).await {
             Ok(body) => body,
             Err(Failure::NoAnswer(fault)) => {
-                self.end_lost("reading the answer to \"initialize\"", fault.cause());
-                return ControlFlow::Break(());
+                return self.end_lost("reading the answer to \"initialize\"", fault.cause());
             }
             Err(failure) => return self.give_up(message, failure),
         };
         let Some(at) = self.answer_to(&id, &body) else {
-            self.end_refused("its answer to \"initialize\" is not a JSON-RPC answer");
-            return ControlFlow::Break(());
+            let what = "its answer to \"initialize\" is not a JSON-RPC answer";
+            return self.end(LinkError::Refused(what.to_owned()));
         };
-        let connection = head.headers.get(CONNECTION).cloned();
+        let connection = head.headers.get(CONNECTION_ID).cloned();
         if connection.is_none() && at.kind != Kind::Error {
-            self.end_refused(
-                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP",
-            );
-            return ControlFlow::Break(());
+            let what =
+                "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP";
+            return self.end(LinkError::Refused(what.to_owned()));
         }
         let flow = self.deliver(body).await;
-        if let (
-            Api::Streamable {
-                connection: known, ..
-            },
-            Some(connection),
-        ) = (&self.api, connection)
+        if let Api::Streamable {
+            connection: own, ..
+        } = &self.api
+            && let Some(connection) = connection
         {
             if at.kind == Kind::Error {
                 // The client may try again, with another version of the protocol; that opens
@@ -155,8 +142,8 @@ impl Shared {
                 return flow;
             }
             // Only this lane opens the connection, so these are set once.
-            let _ = known.set(connection);
-            if let Some(grace) = names::time(&head.headers, &names::GRACE) {
+            let _ = own.set(connection);
+            if let Some(grace) = headers::time(&head.headers, &headers::GRACE) {
                 let _ = self.server_grace.set(grace);
             }
             let (ready, is_ready) = tokio::sync::watch::channel(false);
@@ -268,11 +255,11 @@ impl Shared {
         loop {
             let body = message.frame.clone().into_bytes();
             let mut request = self.request(Method::POST, session, body);
-            let headers = request.headers_mut();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+            let fields = request.headers_mut();
+            fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            fields.insert(ACCEPT, HeaderValue::from_static("application/json"));
             if self.may_repeat_posts() {
-                headers.insert(names::IDEMPOTENCY_KEY, number.into());
+                fields.insert(headers::IDEMPOTENCY_KEY, number.into());
             }
             let path = self.client.pool_token();
             let sent = tokio::select! {
@@ -316,18 +303,17 @@ impl Shared {
             Failure::Refused(refusal) if refusal.is_fatal() => {
                 // For other open requests it is unknown how far they got; for this one it is known.
                 if let Some(id) = &request {
-                    self.sessions().answered(id);
+                    self.sessions().client_requests.remove(id.as_id());
                     self.fail(id, &refusal.final_reason());
                 }
-                self.rejected(&refusal);
-                return ControlFlow::Break(());
+                return self.rejected(&refusal);
             }
             Failure::Refused(refusal) => {
                 if let Some(id) = &request
                     && let Some(at) = self.answer_to(id, &refusal.body)
                     && at.kind == Kind::Error
                 {
-                    self.sessions().answered(id);
+                    self.sessions().client_requests.remove(id.as_id());
                     let length = refusal.body.len();
                     self.received.put(Ok(Decoded::Frame(refusal.body)), length);
                     return ControlFlow::Continue(());
@@ -347,8 +333,7 @@ impl Shared {
         };
         if request.is_none() {
             // The loss would go unnoticed, and the agent may wait for it for ever.
-            self.end_lost("posting to the agent's server", reason.message);
-            return ControlFlow::Break(());
+            return self.end_lost("posting to the agent's server", reason.message);
         }
         self.refuse(message, &reason.at(ErrorSource::Agent))
     }
@@ -356,7 +341,7 @@ impl Shared {
     /// Reports why a message was not accepted: to the client if it was a request, else to the log.
     fn refuse(&self, message: &Outgoing, reason: &Reason) -> ControlFlow<()> {
         if let Some(id) = message.request_id() {
-            self.sessions().answered(&id);
+            self.sessions().client_requests.remove(id.as_id());
             self.fail(&id, reason);
         } else {
             let why = &reason.message;
@@ -384,6 +369,6 @@ fn unusable(head: &Parts) -> Option<String> {
         "its server answered \"initialize\" with {} and {} instead of 200 and JSON; check the \
          address",
         head.status,
-        content::content_type(&head.headers)
+        content_type(&head.headers)
     ))
 }

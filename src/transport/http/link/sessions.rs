@@ -7,15 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hashlink::LinkedHashMap;
 use hyper::header::HeaderValue;
 use tokio::sync::watch;
 
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, named_session};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, named_session};
 
-/// Requests of the agent that are remembered. Beyond it: the oldest is forgotten, and its answer is
-/// sent without a session.
-const MAX_REQUESTS: usize = 4096;
 /// Longest session id that fits a header, in bytes. A longer one is not sent.
 const MAX_ID: usize = 1024;
 
@@ -23,52 +19,55 @@ const MAX_ID: usize = 1024;
 pub(super) type Session = Arc<str>;
 
 /// The sessions of one link.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sessions {
     /// Streams that are open or being opened; the value is true once requests need not wait for it.
     pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
-    /// Open requests of the agent, the oldest first.
-    agent_requests: LinkedHashMap<IdBuf, Session>,
-    /// Open requests of the client.
-    client_requests: HashMap<IdBuf, Session>,
+    /// Those of the agent. The answer to one that has no room is sent without a session.
+    agent_requests: PendingRequests<Session>,
+    pub(super) client_requests: PendingRequests<Session>,
 }
 
 impl Sessions {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            streams: HashMap::new(),
+            agent_requests: PendingRequests::new(limits.in_flight),
+            client_requests: PendingRequests::new(limits.in_flight),
+        }
+    }
+
     /// The session of a message to the agent. An answer closes the agent's request.
     pub(super) fn of_outgoing(&mut self, frame: &Frame, at: &Envelope) -> Option<Session> {
-        match at.kind {
-            Kind::Result | Kind::Error => self.agent_requests.remove(&at.id(frame).to_owned()),
-            Kind::Notification => session_of(frame, at),
-            Kind::Request => {
-                let session = session_of(frame, at)?;
-                let id = at.id(frame).to_owned();
-                self.client_requests.insert(id, Arc::clone(&session));
-                Some(session)
-            }
+        if at.kind.is_answer() {
+            return Some(self.agent_requests.remove(at.id(frame))?.1);
         }
+        let session = session_of(frame, at)?;
+        if at.kind == Kind::Request {
+            let _ = self.client_requests.insert(at.id(frame), session.clone());
+        }
+        Some(session)
     }
 
     /// Remembers an agent's request that came on the stream of a session, or on that of the
     /// connection.
     pub(super) fn remember(&mut self, frame: &Frame, at: &Envelope, stream: Option<&Session>) {
-        let session = session_of(frame, at).or_else(|| stream.cloned());
-        let Some(session) = session else { return };
-        let id = at.id(frame).to_owned();
-        self.agent_requests.insert(id, session);
-        if self.agent_requests.len() > MAX_REQUESTS {
-            self.agent_requests.pop_front();
+        if let Some(session) = session_of(frame, at).or_else(|| stream.cloned()) {
+            let _ = self.agent_requests.insert(at.id(frame), session);
         }
-    }
-
-    /// Removes an answered request of the client; whether it was open.
-    pub(super) fn answered(&mut self, id: &IdBuf) -> bool {
-        self.client_requests.remove(id).is_some()
     }
 
     /// Removes and returns the client's open requests in a session.
     pub(super) fn take_requests(&mut self, session: &Session) -> Vec<IdBuf> {
-        let of_it = self.client_requests.extract_if(|_, of| of == session);
-        of_it.map(|(id, _)| id).collect()
+        let mut taken = Vec::new();
+        self.client_requests.retain(|id, of| {
+            let other = of != session;
+            if !other {
+                taken.push(id.clone());
+            }
+            other
+        });
+        taken
     }
 }
 
@@ -80,7 +79,6 @@ pub(super) fn session_of(frame: &Frame, at: &Envelope) -> Option<Session> {
 
 /// A session as a header value, if it fits.
 pub(super) fn header(session: &Session) -> Option<HeaderValue> {
-    HeaderValue::from_bytes(session.as_bytes())
-        .ok()
-        .filter(|value| value.len() <= MAX_ID)
+    let value = HeaderValue::from_bytes(session.as_bytes()).ok();
+    value.filter(|value| value.len() <= MAX_ID)
 }

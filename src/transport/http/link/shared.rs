@@ -1,11 +1,10 @@
 //! The state that the tasks of one link share: the server, received messages, sessions, and the end
 //! of the link.
 
-use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,14 +16,18 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::Queue;
 use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, IdBuf};
 use crate::transport::http::client::{HttpClient, NoResponse, Refusal, discard};
-use crate::transport::http::names::{CONNECTION, SESSION};
+use crate::transport::http::headers::{CONNECTION_ID, SESSION_ID};
+use crate::transport::http::queue::{Queue, Received};
 use crate::transport::{Endpoint, LinkError, open_error};
+
+/// Messages that may wait in a queue, and their bytes.
+const MAX_ITEMS: usize = 256;
+const MAX_BYTES: usize = 256 << 10;
 
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
@@ -41,7 +44,7 @@ pub(super) struct Shared {
     pub(super) to: Endpoint,
     pub(super) client: HttpClient,
     pub(super) api: Api,
-    pub(super) received: Queue<Result<Decoded, LinkError>>,
+    pub(super) received: Arc<Queue<Received>>,
     sessions: Mutex<Sessions>,
     /// The `GRACE` of an acp-relay server, which drops repeated POSTs.
     pub(super) server_grace: OnceLock<Duration>,
@@ -69,23 +72,17 @@ pub(super) enum Api {
 }
 
 /// Why a request was not accepted.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The server refused it.
+    #[error("{}", .0.text)]
     Refused(Refusal),
     /// There was no answer.
+    #[error("{0}")]
     NoAnswer(NoResponse),
     /// There was no answer within this time.
+    #[error("its server did not answer within {0:?}")]
     Timeout(Duration),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => f.write_str(&refusal.text),
-            Self::NoAnswer(silence) => write!(f, "{silence}"),
-            Self::Timeout(within) => write!(f, "its server did not answer within {within:?}"),
-        }
-    }
 }
 
 impl Failure {
@@ -98,14 +95,19 @@ impl Failure {
     }
 }
 
+/// A queue of a link.
+pub(super) fn new_queue<T>() -> Queue<T> {
+    Queue::new(MAX_ITEMS, MAX_BYTES)
+}
+
 impl Shared {
     pub(super) fn new(to: &Endpoint, client: HttpClient, api: Api) -> Self {
         Self {
             to: to.clone(),
+            sessions: Mutex::new(Sessions::new(&client.limits)),
             client,
             api,
-            received: Queue::default(),
-            sessions: Mutex::default(),
+            received: Arc::new(new_queue()),
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
@@ -162,10 +164,10 @@ impl Shared {
             Api::Streamable { url, connection } => {
                 let headers = request.headers_mut();
                 if let Some(connection) = connection.get() {
-                    headers.insert(CONNECTION, connection.clone());
+                    headers.insert(CONNECTION_ID, connection.clone());
                 }
                 if let Some(session) = session.and_then(sessions::header) {
-                    headers.insert(SESSION, session);
+                    headers.insert(SESSION_ID, session);
                 }
                 url
             }
@@ -209,28 +211,31 @@ impl Shared {
     }
 
     /// Ends the link: the server cannot be reached any more, or messages may be missing.
-    pub(super) fn end_lost(&self, context: &'static str, why: impl Into<String>) {
+    pub(super) fn end_lost(
+        &self,
+        context: &'static str,
+        why: impl Into<String>,
+    ) -> ControlFlow<()> {
         let source = io::Error::other(why.into());
-        self.end_with(LinkError::Io { context, source });
-    }
-
-    /// Ends the link: the server refuses it, or does not serve ACP.
-    pub(super) fn end_refused(&self, why: impl Into<String>) {
-        self.end_with(LinkError::Refused(why.into()));
-    }
-
-    /// Ends the link before it has begun: the server is unavailable at present.
-    pub(super) fn end_unavailable(&self, why: impl Into<String>) {
-        self.end_with(LinkError::Unavailable(why.into()));
+        self.end(LinkError::Io { context, source })
     }
 
     /// Ends the link for a refusal after which nothing can succeed.
-    pub(super) fn rejected(&self, refusal: &Refusal) {
+    pub(super) fn rejected(&self, refusal: &Refusal) -> ControlFlow<()> {
         let text = refusal.with_remedy();
-        self.end_with(match refusal.is_forbidden() {
+        self.end(match refusal.is_forbidden() {
             true => LinkError::Forbidden(text),
             false => LinkError::Refused(text),
-        });
+        })
+    }
+
+    /// Ends the link with an error, which reaches all requests that are still open.
+    pub(super) fn end(&self, error: LinkError) -> ControlFlow<()> {
+        if !self.ended.is_cancelled() {
+            self.received.end(Some(Err(error)));
+            self.ended.cancel();
+        }
+        ControlFlow::Break(())
     }
 
     /// Ends the link as its server does, once the last messages on sessions' streams are received,
@@ -250,22 +255,8 @@ impl Shared {
         if timeout(CLOSE_GRACE, all_closed).await.is_err() {
             tracing::warn!(to = %self.to, "the last messages of a session did not arrive in time");
         }
-        match fault {
-            Some(fault) => self.end_with(fault),
-            None if self.ended.is_cancelled() => {}
-            None => {
-                self.received.end();
-                self.ended.cancel();
-            }
-        }
-    }
-
-    /// The error reaches all requests that are still open.
-    fn end_with(&self, error: LinkError) {
-        if !self.ended.is_cancelled() {
-            self.received.end_with(Err(error));
-            self.ended.cancel();
-        }
+        self.received.end(fault.map(Err));
+        self.ended.cancel();
     }
 
     /// Deletes the open connection, if there is one.
@@ -280,7 +271,7 @@ impl Shared {
     /// Deletes a connection at the server, so that it releases the agent.
     pub(super) async fn delete_connection(&self, connection: HeaderValue) {
         let mut request = self.request(Method::DELETE, None, Bytes::new());
-        request.headers_mut().insert(CONNECTION, connection);
+        request.headers_mut().insert(CONNECTION_ID, connection);
         match self.send(request, LEAVE_TIMEOUT).await {
             Ok(answer) => discard(answer).await,
             Err(failure) => tracing::debug!(error = %failure, "the DELETE was not accepted"),

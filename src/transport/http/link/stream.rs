@@ -11,12 +11,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderValue};
 use hyper::{Method, Response};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::sessions::{self, Session};
 use super::shared::{Api, Failure, Shared};
@@ -24,13 +24,11 @@ use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
 use crate::transport::http::client::{NoResponse, Refusal, SseEvent, SseReader};
-use crate::transport::http::content::{self, is_type};
-use crate::transport::http::names::{self, CLOSE};
+use crate::transport::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
 use crate::transport::{LinkError, closing};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const MAX_STREAMS: usize = 256;
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a server may take for the head of a stream.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream that cannot be opened is tried.
@@ -99,7 +97,7 @@ impl Shared {
 
     /// Records an answer of the agent, which may name a new session.
     pub(super) fn note_answer(self: &Arc<Self>, frame: &Frame, at: &Envelope) {
-        self.sessions().answered(&at.id(frame).to_owned());
+        self.sessions().client_requests.remove(at.id(frame));
         let new = sessions::session_of(frame, at).filter(|_| at.kind == Kind::Result);
         if let Some(session) = new
             && self.open_stream(&session).is_none()
@@ -141,44 +139,45 @@ impl Stream {
     /// Passes on the events of an open stream, and reopens it after breaks.
     pub(super) async fn follow(mut self, mut body: Incoming) {
         loop {
-            let end = self.read(body).await;
-            let (clean, silent) = (matches!(end, End::Clean), matches!(end, End::Silent(_)));
-            let how = match end {
+            let mut is_silent = false;
+            let (is_clean, how) = match self.read(body).await {
                 End::LinkEnded => return,
                 End::Closed(fault) => return self.close(fault).await,
-                End::Clean => "the server has ended it".to_owned(),
-                End::Broken(why) => why,
+                End::Clean => (true, "the server has ended it".to_owned()),
+                End::Broken(why) => (false, why),
                 End::Silent(silence) => {
                     let (to, how) = (&self.shared.to, format!("nothing came for {silence:?}"));
                     if self.shared.client.reset_pool(&self.pool_token) {
                         tracing::warn!(%to, "{how}; connecting to the server again");
                     }
-                    how
+                    is_silent = true;
+                    (false, how)
                 }
             };
             if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
-                return self.handle_lost(clean, &how);
+                return self.handle_lost(is_clean, &how);
             }
             tracing::debug!(to = %self.shared.to, how, "a stream is opened again");
             self.events.reopened();
-            let pause = self.pause(PAUSE, self.events.retry());
-            match self
-                .reopen(if silent { Duration::ZERO } else { pause }, &how)
-                .await
-            {
-                Ok(again) => body = again,
-                Err(_) if clean => return self.handle_lost(true, &how),
+            let pause = match is_silent {
+                true => Duration::ZERO,
+                false => self.pause(PAUSE, self.events.retry()),
+            };
+            body = match self.reopen(pause, &how).await {
+                Ok(again) => again,
+                Err(_) if is_clean => return self.handle_lost(true, &how),
                 Err(why) => {
-                    return self
-                        .handle_lost(false, &format!("{how}, and cannot be resumed: {why}"));
+                    let how = format!("{how}, and cannot be resumed: {why}");
+                    return self.handle_lost(false, &how);
                 }
-            }
+            };
         }
     }
 
     /// Opens a stream that was open, and warns when that takes long.
     async fn reopen(&mut self, pause: Duration, how: &str) -> Result<Incoming, String> {
-        let (shared, own) = (Arc::clone(&self.shared), self.session.is_none());
+        let (to, grace) = (self.shared.to.clone(), self.shared.grace());
+        let is_own = self.session.is_none();
         let opening = async {
             sleep(pause).await;
             self.open_with_retries().await
@@ -187,8 +186,7 @@ impl Stream {
         if let Ok(opened) = timeout(WARN_AFTER, &mut opening).await {
             return opened;
         }
-        if own {
-            let (to, grace) = (&shared.to, shared.grace());
+        if is_own {
             let max = GIVE_UP.max(grace);
             tracing::warn!(
                 %to,
@@ -208,30 +206,31 @@ impl Stream {
             let failure = match self.open().await {
                 Ok(answer) => {
                     return self.events_of(answer).inspect_err(|why| {
-                        self.shared.end_refused(why.clone());
+                        let _ = self.shared.end(LinkError::Refused(why.clone()));
                     });
                 }
                 Err(failure) => failure,
             };
             let mut retry_after = None;
-            if let Failure::Refused(refusal) = &failure {
-                if !failure.is_transient() {
+            let nothing_listens = match &failure {
+                Failure::Refused(refusal) if !failure.is_transient() => {
                     self.refused(refusal);
                     return Err(refusal.text.clone());
                 }
-                retry_after = refusal.retry_after;
-            }
-            refused_since = match &failure {
-                Failure::NoAnswer(error) if error.is_refused() => {
-                    refused_since.or_else(|| Some(Instant::now()))
+                Failure::Refused(refusal) => {
+                    retry_after = refusal.retry_after;
+                    false
                 }
-                _ => None,
+                Failure::NoAnswer(error) => error.is_refused(),
+                Failure::Timeout(_) => false,
             };
+            refused_since = nothing_listens.then(|| refused_since.unwrap_or_else(Instant::now));
             let why = failure.to_string();
             let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             let now = Instant::now();
             if now >= until {
-                self.shared
+                let _ = self
+                    .shared
                     .end_lost("opening a stream of messages", why.clone());
                 return Err(why);
             }
@@ -245,19 +244,18 @@ impl Stream {
         let shared = &self.shared;
         self.pool_token = shared.client.pool_token();
         let mut request = shared.request(Method::GET, self.session.as_ref(), Bytes::new());
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let fields = request.headers_mut();
+        fields.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let last = self.events.last_id();
-        if let Some(last) = HeaderValue::from_bytes(last)
-            .ok()
-            .filter(|_| !last.is_empty())
+        if !last.is_empty()
+            && let Ok(last) = HeaderValue::from_bytes(last)
         {
-            headers.insert(LAST_EVENT_ID, last);
+            fields.insert(LAST_EVENT_ID, last);
         }
         let again = std::mem::replace(&mut self.requested, true);
         if again && last.is_empty() && shared.may_repeat_posts() {
-            headers.insert(names::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
+            fields.insert(headers::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
         tokio::select! {
             answer = shared.send(request, HEAD_TIMEOUT) => answer,
@@ -270,14 +268,14 @@ impl Stream {
 
     /// The stream of events that an answer is; else what it is instead.
     pub(super) fn events_of(&self, answer: Response<Incoming>) -> Result<Incoming, String> {
-        let (status, headers) = (answer.status(), answer.headers());
-        if let Some(keepalive) = names::time(headers, &names::KEEPALIVE) {
+        let (status, fields) = (answer.status(), answer.headers());
+        if let Some(keepalive) = headers::time(fields, &headers::KEEPALIVE) {
             *self.shared.keepalive.lock() = Some(keepalive);
         }
-        if is_type(headers, "text/event-stream") {
+        if is_type(fields, "text/event-stream") {
             return Ok(answer.into_body());
         }
-        let kind = content::content_type(headers);
+        let kind = content_type(fields);
         Err(format!(
             "its server answered {status} and {kind} instead of a stream of events"
         ))
@@ -287,7 +285,7 @@ impl Stream {
     /// another in its own way.
     fn refused(&self, refusal: &Refusal) {
         if self.session.is_none() || refusal.is_forbidden() {
-            self.shared.rejected(refusal);
+            let _ = self.shared.rejected(refusal);
         } else {
             let why = &refusal.text;
             tracing::debug!(to = %self.shared.to, why, "there is no such stream");
@@ -389,7 +387,8 @@ impl Stream {
         let shared = &self.shared;
         let Some(session) = self.session.as_ref().filter(|_| clean) else {
             let what = format!("{how}; messages may have been lost");
-            return shared.end_lost("the stream of messages", what);
+            let _ = shared.end_lost("the stream of messages", what);
+            return;
         };
         self.remove_stream();
         let requests = shared.sessions().take_requests(session);
@@ -421,11 +420,7 @@ impl Stream {
     /// The pause: what the server asked for, within bounds, or between half of `usual` and all of
     /// it, so that the clients of a server that has come back do not reconnect all at once.
     fn pause(&self, usual: Duration, retry_after: Option<Duration>) -> Duration {
-        let mut random = [0];
-        // Without random numbers, the middle.
-        let part = SystemRandom::new()
-            .fill(&mut random)
-            .map_or(128, |()| random[0]);
+        let part = Uuid::new_v4().as_bytes()[0];
         let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
         retry_after.unwrap_or(usual).min(MAX_WAIT)
     }

@@ -62,48 +62,32 @@ pub(crate) async fn read(
         return Err(too_large(max));
     }
     let began = Instant::now();
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
+    let mut text = BytesMut::new();
     let mut share: Option<Share> = None;
     loop {
-        let got = first.len() + all.len();
-        let earned = Duration::from_secs((got / MIN_RATE) as u64);
+        let earned = Duration::from_secs((text.len() / MIN_RATE) as u64);
         let until = began + limits.http_body + earned;
         let Ok(part) = timeout_at(until, body.frame()).await else {
             let why = "the body took too long";
             return Err(Refusal::fatal(StatusCode::REQUEST_TIMEOUT, why));
         };
         let data = match part {
-            None => break,
-            Some(Ok(part)) => part.into_data(),
+            None => return Ok((text.freeze(), share)),
+            Some(Ok(part)) => part.into_data().unwrap_or_default(),
             Some(Err(_)) => return Err(Refusal::bad_request("the body broke off")),
         };
-        let Ok(data) = data else {
-            continue;
-        };
-        if got + data.len() > max {
+        if text.len() + data.len() > max {
             return Err(too_large(max));
         }
-        let Some(more) = memory.share(got, data.len()) else {
-            return Err(Refusal::unavailable(
-                "too many bytes are being sent here at present",
-            ));
-        };
+        let more = memory.share(text.len(), data.len());
+        let more = more
+            .ok_or_else(|| Refusal::unavailable("too many bytes are being sent here at present"))?;
         match &mut share {
             Some(share) => share.merge(more),
             None => share = Some(more),
         }
-        if got == 0 {
-            first = data;
-        } else {
-            if all.is_empty() {
-                all.extend_from_slice(&std::mem::take(&mut first));
-            }
-            all.extend_from_slice(&data);
-        }
+        text.extend_from_slice(&data);
     }
-    let whole = if all.is_empty() { first } else { all.freeze() };
-    Ok((whole, share))
 }
 
 fn too_large(max: usize) -> Refusal {

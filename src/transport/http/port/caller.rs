@@ -1,30 +1,37 @@
 //! The client at the other end of a socket, and the client that sent a request.
+//!
+//! A socket counts as unauthenticated until credentials on it are accepted. Such sockets are
+//! limited by address and in total, so that other clients still find one; `Limits::handshake`
+//! bounds how long a client may stay unauthenticated.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use super::unauthenticated::{UnauthenticatedSocket, UnauthenticatedSockets};
-use crate::auth::{AuthRequirement, Certificate, Gate, Principal, Reachability};
+use crate::auth::{AuthRequirement, Certificate, Gate, Principal, Reachability, address_group};
+use crate::jsonrpc::Limits;
 use crate::transport::tcp;
 
 /// A client's socket.
 #[derive(Debug)]
 pub(crate) struct Caller {
     /// Its address, for logs.
-    pub(in crate::transport) from: Arc<str>,
-    pub(in crate::transport) address: IpAddr,
+    pub(super) from: Arc<str>,
+    pub(super) address: IpAddr,
     /// The local address that it connected to.
-    pub(in crate::transport) dialed: Option<SocketAddr>,
-    pub(in crate::transport) place: Reachability,
+    pub(super) dialed: Option<SocketAddr>,
+    pub(super) place: Reachability,
     /// The user its program runs as, where that matters and can be determined.
-    pub(in crate::transport) user: Option<u32>,
+    pub(super) user: Option<u32>,
     /// The certificate it presented with TLS.
-    pub(in crate::transport) certificate: Option<Certificate>,
-    /// It counts as unauthenticated until its credentials were accepted.
-    pub(in crate::transport) unauthenticated: Mutex<Option<UnauthenticatedSocket>>,
+    pub(super) certificate: Option<Certificate>,
+    /// The head of a request has come.
+    pub(super) has_requested: AtomicBool,
+    unauthenticated: Mutex<Option<UnauthenticatedSocket>>,
 }
 
 /// A client whose credentials were accepted.
@@ -36,23 +43,37 @@ pub(crate) struct AuthenticatedClient {
     pub(in crate::transport) wanted_agent: Option<Arc<str>>,
 }
 
+/// The numbers of unauthenticated sockets, by address.
+#[derive(Debug)]
+pub(super) struct UnauthenticatedSockets {
+    max_per_address: usize,
+    max: usize,
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct UnauthenticatedSocket {
+    sockets: Arc<UnauthenticatedSockets>,
+    address: IpAddr,
+}
+
 impl Caller {
     /// What is known of a client before it has sent anything; `None` when there are too many
     /// unauthenticated sockets.
-    pub(in crate::transport) fn of(
+    pub(super) fn of(
         stream: &TcpStream,
         from: Arc<str>,
         address: SocketAddr,
         place: Reachability,
         gate: &Gate,
-        unauthenticated: &Arc<UnauthenticatedSockets>,
+        sockets: &Arc<UnauthenticatedSockets>,
     ) -> Option<Self> {
         let user = tcp::user_of(stream, address, gate, place);
         let is_known = gate.requirement(place) == AuthRequirement::Nothing || gate.is_user(user);
-        let slot = if is_known {
-            None
-        } else {
-            Some(unauthenticated.add(address.ip())?)
+        let unauthenticated = match is_known {
+            true => None,
+            false => Some(sockets.add(address.ip())?),
         };
         Some(Self {
             from,
@@ -61,19 +82,81 @@ impl Caller {
             place,
             user,
             certificate: None,
-            unauthenticated: Mutex::new(slot),
+            has_requested: AtomicBool::new(false),
+            unauthenticated: Mutex::new(unauthenticated),
         })
     }
 
+    /// Whether the head of a request has come.
+    pub(super) fn has_requested(&self) -> bool {
+        self.has_requested.load(Ordering::Relaxed)
+    }
+
     /// Whether its credentials were not accepted yet.
-    pub(in crate::transport) fn is_unauthenticated(&self) -> bool {
-        let slot = &self.unauthenticated;
-        slot.lock().is_some()
+    pub(super) fn is_unauthenticated(&self) -> bool {
+        self.unauthenticated.lock().is_some()
     }
 
     /// Its credentials were accepted.
-    pub(in crate::transport) fn set_authenticated(&self) {
-        let slot = &self.unauthenticated;
-        slot.lock().take();
+    pub(super) fn set_authenticated(&self) {
+        self.unauthenticated.lock().take();
+    }
+}
+
+impl UnauthenticatedSockets {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            max_per_address: limits.unauthenticated_sockets,
+            max: (limits.http_sockets / 2).max(1),
+            counts: Mutex::default(),
+        })
+    }
+
+    /// Counts another one; `None` when there are too many.
+    fn add(self: &Arc<Self>, address: IpAddr) -> Option<UnauthenticatedSocket> {
+        let address = address_group(address);
+        let mut counts = self.counts.lock();
+        let total: usize = counts.values().sum();
+        let count = counts.get(&address).copied().unwrap_or(0);
+        if total >= self.max || count >= self.max_per_address {
+            return None;
+        }
+        counts.insert(address, count + 1);
+        let sockets = self.clone();
+        Some(UnauthenticatedSocket { sockets, address })
+    }
+}
+
+impl Drop for UnauthenticatedSocket {
+    fn drop(&mut self) {
+        let mut counts = self.sockets.counts.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+        }
+        counts.retain(|_, count| *count > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_limited_per_network_and_overall() {
+        let limits = Limits {
+            unauthenticated_sockets: 2,
+            http_sockets: 8,
+            ..Limits::default()
+        };
+        let sockets = UnauthenticatedSockets::new(&limits);
+        let add = |text: &str| sockets.add(text.parse().expect("an address"));
+        let first = add("2001:db8:1:2::1").expect("the first");
+        let _second = add("2001:db8:1:2:ffff::2").expect("the second");
+        assert!(add("2001:db8:1:2::3").is_none(), "the same network");
+        let _third = add("2001:db8:1:3::1").expect("another network");
+        let _fourth = add("::ffff:192.0.2.1").expect("the fourth of all");
+        assert!(add("198.51.100.1").is_none(), "half of the sockets");
+        drop(first);
+        assert!(add("198.51.100.1").is_some());
     }
 }

@@ -32,17 +32,8 @@ const FORWARD_HEADERS: [HeaderName; 7] = [
     HeaderName::from_static("cf-connecting-ip"),
 ];
 
-/// Names of query parameters in which other servers take a token.
-const QUERY_NAMES: [&str; 8] = [
-    "token",
-    "access_token",
-    "auth",
-    "auth_token",
-    "bearer",
-    "api_key",
-    "apikey",
-    "key",
-];
+/// Parts of the names of query parameters in which other servers take a token.
+const QUERY_NAMES: [&str; 4] = ["token", "auth", "bearer", "key"];
 
 /// The challenge where there is no token.
 const NO_TOKEN: &str = "Bearer realm=\"acp-relay\"";
@@ -55,7 +46,7 @@ const NOT_NEEDED: &str = "this token is invalid or expired; without a token this
                         let in, because it runs as the user that the relay runs as";
 
 /// Authenticates the sender of a request.
-pub(in crate::transport) fn authenticate<B>(
+pub(super) fn authenticate<B>(
     gate: &Gate,
     request: &Request<B>,
     caller: &Caller,
@@ -100,7 +91,7 @@ fn is_for_this_machine<B>(request: &Request<B>) -> bool {
 }
 
 /// The subprotocol for a client that sent a token as one: the first of the others it offers.
-pub(in crate::transport) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
+pub(in crate::transport::http) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
     let has_token = subprotocols(fields).any(|one| one.starts_with(TOKEN_PREFIX));
     let mut others = subprotocols(fields).filter(|one| !one.starts_with(TOKEN_PREFIX));
     others.next().filter(|_| has_token)
@@ -141,9 +132,10 @@ fn subprotocols(fields: &HeaderMap) -> impl Iterator<Item = &str> {
 
 fn token_in_query<B>(request: &Request<B>) -> bool {
     let query = request.uri().query().unwrap_or_default();
-    query.split('&').any(|pair| {
-        let name = pair.split('=').next().unwrap_or_default();
-        QUERY_NAMES.iter().any(|one| one.eq_ignore_ascii_case(name))
+    let mut names = query.split('&').filter_map(|pair| pair.split('=').next());
+    names.any(|name| {
+        let name = name.to_ascii_lowercase();
+        QUERY_NAMES.iter().any(|part| name.contains(part))
     })
 }
 
@@ -154,7 +146,7 @@ fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
             // Rounded up to whole seconds.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             let refusal = Refusal::fatal(StatusCode::TOO_MANY_REQUESTS, why);
-            refusal.with_field(RETRY_AFTER, seconds.to_string())
+            refusal.with_field(RETRY_AFTER, &seconds.to_string())
         }
         Denial::Wrong => unauthorized(INVALID_TOKEN, "this token is invalid or expired"),
         Denial::Missing if token_in_query(request) => unauthorized(
@@ -177,59 +169,55 @@ fn unauthorized(challenge: &'static str, why: &'static str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
 
     fn fields(lines: &[(HeaderName, &'static str)]) -> HeaderMap {
-        let lines = lines.iter().cloned();
-        lines
-            .map(|(name, value)| (name, HeaderValue::from_static(value)))
-            .fold(HeaderMap::new(), |mut map, (name, value)| {
-                map.append(name, value);
-                map
-            })
+        let mut fields = HeaderMap::new();
+        for (name, value) in lines {
+            fields.append(name, HeaderValue::from_static(value));
+        }
+        fields
     }
 
     #[test]
     fn token_is_read_from_both_headers_unless_ambiguous() {
-        let token = |lines: &[(HeaderName, &'static str)]| {
-            let found = token(&fields(lines))?;
-            String::from_utf8(found).ok()
-        };
-        let protocol = (SEC_WEBSOCKET_PROTOCOL, "chat, acp.bearer.c2VjcmV0");
-        assert_eq!(token(&[]), None);
-        for good in ["Bearer secret", "bearer  secret ", "BEARER secret"] {
-            assert_eq!(token(&[(AUTHORIZATION, good)]).as_deref(), Some("secret"));
-        }
-        assert_eq!(
-            token(std::slice::from_ref(&protocol)).as_deref(),
-            Some("secret")
-        );
-        let both = [(AUTHORIZATION, "Bearer secret"), protocol.clone()];
-        assert_eq!(token(&both).as_deref(), Some("secret"));
-        for unclear in [
-            &[(AUTHORIZATION, "Basic c2VjcmV0")][..],
-            &[(AUTHORIZATION, "Bearersecret")],
-            &[(AUTHORIZATION, "")],
-            &[(AUTHORIZATION, "Bearer a"), (AUTHORIZATION, "Bearer b")],
-            &[(AUTHORIZATION, "Bearer other"), protocol],
-            &[(SEC_WEBSOCKET_PROTOCOL, "acp.bearer.%%")],
+        let bearer = |value| (AUTHORIZATION, value);
+        let protocol = |value| (SEC_WEBSOCKET_PROTOCOL, value);
+        let secret = protocol("chat, acp.bearer.c2VjcmV0");
+        for (lines, token_found) in [
+            (&[][..], None),
+            (&[bearer("Bearer secret")], Some("secret")),
+            (&[bearer("bearer  secret ")], Some("secret")),
+            (&[bearer("BEARER secret")], Some("secret")),
+            (&[secret.clone()], Some("secret")),
+            (&[bearer("Bearer secret"), secret.clone()], Some("secret")),
+            (&[bearer("Basic c2VjcmV0")], Some("")),
+            (&[bearer("Bearersecret")], Some("")),
+            (&[bearer("")], Some("")),
+            (&[bearer("Bearer a"), bearer("Bearer b")], Some("")),
+            (&[bearer("Bearer other"), secret], Some("")),
+            (&[protocol("acp.bearer.%%")], Some("")),
         ] {
-            assert_eq!(token(unclear).as_deref(), Some(""), "{unclear:?}");
+            let found = token(&fields(lines));
+            assert_eq!(
+                found.as_deref(),
+                token_found.map(str::as_bytes),
+                "{lines:?}"
+            );
         }
     }
 
     #[test]
     fn token_subprotocol_is_never_selected() {
-        let chosen = |text| {
-            let fields = fields(&[(SEC_WEBSOCKET_PROTOCOL, text)]);
-            subprotocol(&fields).map(str::to_owned)
-        };
-        assert_eq!(chosen("acp.bearer.x, acp").as_deref(), Some("acp"));
-        assert_eq!(chosen("acp, acp.bearer.x").as_deref(), Some("acp"));
-        assert_eq!(chosen("acp.bearer.x"), None);
-        // No subprotocol is chosen for clients that sent no token in one.
-        assert_eq!(chosen("acp"), None);
+        for (offered, chosen) in [
+            ("acp.bearer.x, acp", Some("acp")),
+            ("acp, acp.bearer.x", Some("acp")),
+            ("acp.bearer.x", None),
+            // No subprotocol is chosen for clients that sent no token in one.
+            ("acp", None),
+        ] {
+            let fields = fields(&[(SEC_WEBSOCKET_PROTOCOL, offered)]);
+            assert_eq!(subprotocol(&fields), chosen, "{offered}");
+        }
     }
 }

@@ -1,16 +1,19 @@
-//! Refusals: a status, and a short body with what was expected.
+//! Responses that the port makes: refusals, each a status and a short body with what was expected,
+//! and streams of events.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 use axum::Extension;
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use hyper::StatusCode;
 use hyper::header::{
-    ALLOW, CONNECTION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
-    UPGRADE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 
-use super::answer;
 use crate::auth::RejectReason;
 use crate::jsonrpc::Frame;
 
@@ -19,12 +22,12 @@ use crate::jsonrpc::Frame;
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) why: Why,
-    /// A header with what to do instead.
-    pub(crate) field: Option<(HeaderName, Cow<'static, str>)>,
+    /// Headers with what to do instead.
+    fields: HeaderMap,
     /// Whether the socket is closed after it.
-    pub(crate) hang_up: bool,
+    pub(super) hang_up: bool,
     /// The reason it is counted under; `None` when it is not counted.
-    pub(crate) count_as: Option<RejectReason>,
+    pub(super) count_as: Option<RejectReason>,
 }
 
 /// The body of a refusal.
@@ -52,10 +55,9 @@ impl Refusal {
 
     /// A refusal after which the socket is closed.
     pub(crate) fn fatal(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            hang_up: true,
-            ..Self::new(status, why)
-        }
+        let mut refusal = Self::new(status, why);
+        refusal.hang_up = true;
+        refusal.with_field(CONNECTION, "close")
     }
 
     /// Only this method is for this path.
@@ -74,10 +76,12 @@ impl Refusal {
         Self::unavailable("the relay is shutting down").counted_as(RejectReason::Draining)
     }
 
-    /// Adds a header.
-    pub(crate) fn with_field(self, name: HeaderName, value: impl Into<Cow<'static, str>>) -> Self {
-        let field = Some((name, value.into()));
-        Self { field, ..self }
+    /// Adds a header, in HTTP/1.1 form.
+    pub(crate) fn with_field(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.fields.insert(name, value);
+        }
+        self
     }
 
     /// Counts it under another reason than that of its status.
@@ -90,50 +94,50 @@ impl Refusal {
         Self {
             status,
             why,
-            field: None,
+            fields: HeaderMap::new(),
             hang_up: false,
             count_as: counted(status),
         }
     }
 
     /// The response: a text for a person, or the error.
-    pub(crate) fn into_answer(self) -> Response {
-        let mut fields = HeaderMap::new();
-        self.write_fields(&mut fields);
+    pub(crate) fn into_answer(mut self) -> Response {
+        let fields = self.take_fields();
         let mut answer = match self.why {
-            Why::Text(text) => answer::text(
-                self.status,
-                "text/plain; charset=utf-8",
-                format!("{text}\n"),
-            ),
-            Why::Error(frame) => answer::text(self.status, "application/json", frame.into_bytes()),
+            Why::Text(why) => text(self.status, "text/plain; charset=utf-8", format!("{why}\n")),
+            Why::Error(frame) => text(self.status, "application/json", frame.into_bytes()),
         };
         answer.headers_mut().extend(fields);
         answer
     }
 
-    /// Writes its headers, in HTTP/1.1 form.
-    pub(crate) fn write_fields(&self, fields: &mut HeaderMap) {
-        if let Some((name, value)) = &self.field {
-            if *name == UPGRADE {
-                let version = HeaderValue::from_static("13");
-                fields.insert(SEC_WEBSOCKET_VERSION, version);
-            }
-            if let Ok(value) = HeaderValue::from_str(value) {
-                fields.insert(name, value);
-            }
-        }
-        if self.hang_up {
-            fields.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
+    /// Its headers.
+    pub(crate) fn take_fields(&mut self) -> HeaderMap {
+        std::mem::take(&mut self.fields)
     }
 }
 
-/// A response that carries the refusal from a route to the port, which reports and writes it.
+/// A response that carries the refusal to the port, which reports and writes it.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         (self.status, Extension(self)).into_response()
     }
+}
+
+/// A text of this content type.
+pub(crate) fn text(status: StatusCode, kind: &'static str, text: impl Into<Body>) -> Response {
+    (status, [(CONTENT_TYPE, kind)], text.into()).into_response()
+}
+
+/// A stream of events. The headers ask intermediaries not to buffer it.
+pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let fields = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache, no-transform"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let body = Body::from_stream(events.map(Ok::<_, Infallible>));
+    (fields, body).into_response()
 }
 
 /// The reason under which a refusal with this status is counted.

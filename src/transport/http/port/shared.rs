@@ -1,4 +1,5 @@
-//! What all handlers of a port share: its address, its rules and the queue of new clients.
+//! What all handlers of a port share: its address, the queue of new clients, and its rules, which
+//! can change while it runs.
 
 use std::sync::Arc;
 
@@ -9,14 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::BodyMemory;
 use super::refusal::Refusal;
-use super::rules::Rules;
-use crate::auth::origin::HostNames;
-use crate::auth::{Reachability, RejectReason};
+use crate::auth::origin::{HostNames, OriginPolicy};
+use crate::auth::{Gate, Reachability, RejectReason};
 use crate::jsonrpc::Limits;
-use crate::transport::{HttpEndpoint, IncomingLink, Link, OpenError, Setup, Worker};
+use crate::transport::certificate::Certificates;
+use crate::transport::{
+    Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, IncomingLink, Link, OpenError, Setup, Worker,
+};
 
 /// What all handlers of a port share.
-#[derive(Debug)]
 pub(crate) struct Port {
     /// Its address, with the real port number.
     pub(crate) at: HttpEndpoint,
@@ -30,12 +32,20 @@ pub(crate) struct Port {
     /// Cancelled when no more clients are accepted.
     pub(crate) closing: CancellationToken,
     /// Cancelled when nothing that began here is still running.
-    pub(in crate::transport) done: CancellationToken,
+    pub(in crate::transport::http) done: CancellationToken,
+}
+
+/// Admission, certificates and agents. Each new request uses the rules of that moment.
+pub(crate) struct Rules {
+    pub(super) origins: OriginPolicy,
+    pub(crate) gate: Gate,
+    pub(super) certificates: Option<Certificates>,
+    pub(crate) front: HttpOptions,
 }
 
 impl Port {
     /// Whether the port is on the loopback interface or on the network.
-    pub(in crate::transport) const fn place(&self) -> Reachability {
+    pub(super) const fn place(&self) -> Reachability {
         match self.names {
             HostNames::Loopback { .. } => Reachability::Loopback,
             HostNames::Any => Reachability::Network,
@@ -44,17 +54,16 @@ impl Port {
 
     /// The current rules.
     pub(crate) fn rules(&self) -> Arc<Rules> {
-        let rules = self.rules.read();
-        Arc::clone(&rules)
+        self.rules.read().clone()
     }
 
     /// Whether new clients are refused.
-    pub(in crate::transport) fn is_closed(&self) -> bool {
+    pub(in crate::transport::http) fn is_closed(&self) -> bool {
         self.closing.is_cancelled() || self.setup.draining.is_cancelled()
     }
 
     /// Passes a new client to the accept loop.
-    pub(in crate::transport) async fn announce(
+    pub(in crate::transport::http) async fn announce(
         &self,
         from: &str,
         link: Link,
@@ -62,11 +71,7 @@ impl Port {
         if self.is_closed() {
             return Err(Refusal::closing());
         }
-        let arrival = IncomingLink {
-            from: from.to_owned(),
-            finish: Box::pin(async { Ok(link) }),
-            worker: Worker::current(),
-        };
+        let arrival = arrival(from, Ok(link));
         match timeout(self.limits.handshake, self.arrivals.send(arrival)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Refusal::closing()),
@@ -81,13 +86,50 @@ impl Port {
 
     /// Counts a rejected client and reports it to the accept loop. The report is dropped when there
     /// is no room for it.
-    pub(in crate::transport) fn reject(&self, from: &str, fault: OpenError, why: RejectReason) {
+    pub(super) fn reject(&self, from: &str, fault: OpenError, why: RejectReason) {
         self.count(why);
         tracing::debug!(%fault, "a client was rejected");
-        let _ = self.arrivals.try_send(IncomingLink {
-            from: from.to_owned(),
-            finish: Box::pin(async { Err(fault) }),
-            worker: Worker::current(),
+        let _ = self.arrivals.try_send(arrival(from, Err(fault)));
+    }
+}
+
+impl Rules {
+    /// The rules of a setup.
+    ///
+    /// # Errors
+    /// When the certificates cannot be read.
+    pub(super) fn of(
+        at: &HttpEndpoint,
+        names: HostNames,
+        setup: &Setup,
+    ) -> Result<Self, OpenError> {
+        let protocols: &[&[u8]] = match at.protocol {
+            HttpProtocol::WebSocket => &[],
+            _ => &[b"h2", b"http/1.1"],
+        };
+        let certificates = at.tls.then(|| {
+            let at = Endpoint::Http(at.clone());
+            Certificates::read(&at, &setup.tls, protocols)
         });
+        let front = setup.http.clone();
+        let origins = OriginPolicy {
+            origins: front.origins.clone(),
+            hosts: front.hosts.clone(),
+            names,
+        };
+        Ok(Self {
+            origins,
+            gate: setup.gate.clone(),
+            certificates: certificates.transpose()?,
+            front,
+        })
+    }
+}
+
+fn arrival(from: &str, link: Result<Link, OpenError>) -> IncomingLink {
+    IncomingLink {
+        from: from.to_owned(),
+        finish: Box::pin(async { link }),
+        worker: Worker::current(),
     }
 }

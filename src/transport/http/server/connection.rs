@@ -4,21 +4,22 @@
 //! The client's requests come on any number of sockets and in any task, so the state is behind a
 //! lock, which is held for a few steps and never over an await.
 
-use std::collections::VecDeque;
-use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
 use super::repeats::Repeats;
 use super::routing::Routing;
-use super::streams::{Delivery, Lease, Opening, Streams};
+use super::streams::{Lease, Opening, Streams};
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
+use crate::transport::LinkError;
+use crate::transport::http::queue::{Queue, Received};
 
 /// How a connection's messages are distributed to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,58 +38,32 @@ pub(super) struct Connection {
     /// The principal that has opened it, and alone may use it.
     pub(super) owner: Arc<Principal>,
     pub(super) mode: StreamMode,
-    /// Distinguishes event ids of this connection from those of others.
-    pub(super) epoch: u32,
     pub(super) limits: Arc<Limits>,
-    state: Mutex<State>,
-    /// Notified when there is room for another message of the client.
-    pub(super) has_room: Notify,
-    /// The order of its messages (see `turn`).
+    /// Messages of the client that the relay has not received yet.
+    pub(super) inbound: Arc<Queue<Received>>,
+    /// The order of its messages (see `post`).
     pub(super) turns: Arc<Semaphore>,
+    state: Mutex<State>,
 }
 
 /// The shared state.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) inbound: Inbound,
     pub(super) streams: Streams,
     pub(super) routing: Routing,
-    pub(super) repeated: Repeats,
+    pub(super) repeats: Repeats,
     /// The request that waits for the answer to `initialize`, and its id.
     pub(super) initial: Option<(IdBuf, oneshot::Sender<Frame>)>,
-    /// The relay's task, waiting for the streams to be read.
-    pub(super) sender: Option<Waker>,
-    /// Since when it has been waiting.
-    pub(super) blocked_since: Option<Instant>,
-    /// Requests that are being served.
+    /// The relay's task, waiting for the streams to be read, and since when.
+    pub(super) sender: Option<(Waker, Instant)>,
+    /// Requests that are being served, streams included.
     requests: usize,
-    /// Since when there has been neither a request nor a stream.
+    /// Since when there has been none.
     idle_since: Option<Instant>,
     /// The link is closing: queued messages can still be read, but no more are accepted.
     pub(super) closing: Option<CloseReason>,
-    /// The link has ended.
-    pub(super) ended: bool,
-}
-
-/// Messages of the client that the relay has not received yet.
-#[derive(Debug, Default)]
-pub(super) struct Inbound {
-    pub(super) queue: VecDeque<Frame>,
-    /// Frames and bytes in the queue, and those that are about to be put there.
-    pub(super) frames: usize,
-    pub(super) bytes: usize,
-    pub(super) receiver: Option<Waker>,
-    /// How the client has left.
-    pub(super) departure: Option<Departure>,
-}
-
-/// How a client leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Departure {
-    /// It closed the connection.
-    Closed,
-    /// It sent no request for too long, or read nothing.
-    Lost(&'static str),
+    /// The client has left or the link has ended: no messages are sent or received any more.
+    pub(super) is_gone: bool,
 }
 
 /// A request that is being served.
@@ -100,7 +75,6 @@ impl Connection {
         id: String,
         owner: &Arc<Principal>,
         mode: StreamMode,
-        epoch: u32,
         limits: &Arc<Limits>,
     ) -> Arc<Self> {
         let now = Instant::now();
@@ -112,29 +86,30 @@ impl Connection {
             id,
             owner: owner.clone(),
             mode,
-            epoch,
             limits: limits.clone(),
+            inbound: Arc::new(Queue::new(limits.queue_frames, limits.queue_bytes)),
+            turns: Arc::new(Semaphore::new(1)),
             state: Mutex::new(State {
-                inbound: Inbound::default(),
                 streams: Streams::new(max_kept, now),
                 routing: Routing::new(limits.clone()),
-                repeated: Repeats::default(),
+                repeats: Repeats::default(),
                 initial: None,
                 sender: None,
-                blocked_since: None,
                 requests: 0,
                 idle_since: Some(now),
                 closing: None,
-                ended: false,
+                is_gone: false,
             }),
-            has_room: Notify::new(),
-            turns: Arc::new(Semaphore::new(1)),
         })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in another task leaves the state consistent.
         self.state.lock()
+    }
+
+    /// The part of its id by which its event ids differ from those of others.
+    pub(super) fn epoch(&self) -> &str {
+        self.id.get(..8).unwrap_or(&self.id)
     }
 
     /// Counts a request until the result is dropped.
@@ -145,150 +120,96 @@ impl Connection {
         ActiveRequest(self.clone())
     }
 
-    /// Waits for the answer to `initialize`; `None` when there will be none.
-    pub(super) fn initial(&self, id: IdBuf) -> impl Future<Output = Option<Frame>> + Send + use<> {
-        let (tx, rx) = oneshot::channel();
-        self.state().initial = Some((id, tx));
-        async move { rx.await.ok() }
-    }
-
     /// Opens a stream.
-    pub(super) fn open(&self, session: Option<&str>, how: Opening) -> Result<Lease, Refusal> {
-        let now = Instant::now();
+    pub(super) fn open(&self, session: &str, how: Opening) -> Result<Lease, Refusal> {
         let mut state = self.state();
-        if state.is_gone() {
+        if state.is_gone {
             return Err(Refusal::unknown_connection());
         }
-        let lease = state.streams.open(session, how, &self.limits, now)?;
-        state.idle_since = None;
-        Ok(lease)
+        state.streams.open(session, how, &self.limits)
     }
 
-    /// The next messages of a stream, as many as `give` accepts (see [`Streams::take`]).
+    /// The next messages of a stream, as many as `give` accepts (see [`Streams::poll_take`]).
     pub(super) fn poll_take(
         &self,
-        lease: Lease,
+        lease: &Lease,
         cx: &Context<'_>,
-        mut give: impl FnMut(usize, u64, &Frame) -> bool,
-    ) -> Poll<Delivery> {
+        mut give: impl FnMut(u64, &Frame) -> bool,
+    ) -> Poll<bool> {
         let mut state = self.state();
-        let State {
-            streams,
-            routing,
-            repeated,
-            ..
-        } = &mut *state;
-        let given = streams.take(lease, cx, Instant::now(), |waiting, number, frame| {
-            if self.mode == StreamMode::Elephant
-                && let Some(id) = routing.delivered(frame)
-            {
-                repeated.forget(id);
+        let state = &mut *state;
+        let taken = state.streams.poll_take(lease, cx, |number, frame, frees| {
+            if let Some(id) = frees {
+                state.repeats.forget(id);
             }
-            give(waiting, number, frame)
+            give(number, frame)
         });
-        if matches!(given, Poll::Ready(Delivery::Some)) {
-            state.wake_sender(&self.limits);
+        if state.streams.waiting < self.limits.http_waiting {
+            state.wake_sender();
         }
-        given
-    }
-
-    /// The number of the last message sent on a stream, 0 before the first; `None` when the stream
-    /// was taken over.
-    pub(super) fn last_sent(&self, lease: Lease) -> Option<u64> {
-        self.state().streams.last_sent(lease)
-    }
-
-    /// Why the stream ends, if it ends because the link is closing.
-    pub(super) fn close_reason(&self, lease: Lease) -> Option<CloseReason> {
-        let state = self.state();
-        let holds = state.streams.last_sent(lease).is_some();
-        state.closing.filter(|_| holds)
+        taken
     }
 
     /// The receiver of a stream was dropped.
-    pub(super) fn release(&self, lease: Lease) {
-        let now = Instant::now();
+    pub(super) fn release(&self, lease: &Lease) {
         let mut state = self.state();
-        state.streams.release(lease, now);
-        state.update_idle(now);
+        state.streams.release(lease);
         // A closing link waits for it.
-        if let Some(waker) = state.sender.take() {
-            waker.wake();
-        }
+        state.wake_sender();
     }
 
-    /// The client has left.
-    pub(super) fn depart(&self, how: Departure) {
-        self.state().depart(how);
-        self.has_room.notify_waiters();
-    }
-
-    /// The link has ended: no messages are sent or received any more.
-    pub(super) fn end(&self) {
-        let mut state = self.state();
-        state.ended = true;
-        state.initial = None;
-        state.streams.drop_all();
-        drop(state);
-        self.has_room.notify_waiters();
+    /// The client has left: it closed the connection, or is lost for this reason.
+    pub(super) fn depart(&self, lost: Option<&'static str>) {
+        let last = lost.map(|why| {
+            Err(LinkError::Io {
+                context: "waiting for the client",
+                source: io::Error::new(io::ErrorKind::TimedOut, why),
+            })
+        });
+        self.inbound.end(last);
+        self.state().end();
     }
 
     /// Applies the time limits; `true` when the connection is to be removed.
     pub(super) fn expire(&self, now: Instant) -> bool {
         let limits = &self.limits;
         let mut state = self.state();
-        if state.streams.expire(limits, now) {
-            state.update_idle(now);
-        }
-        let is_idle = state
-            .idle_since
-            .is_some_and(|at| now - at >= limits.http_grace);
+        state.streams.redirect(limits, now);
         let taken_at = state.streams.taken_at;
-        let is_stuck = |at: Instant| now - at.max(taken_at) >= limits.http_write_timeout;
-        if is_idle {
-            state.depart(Departure::Lost("it sent no request for too long"));
-        } else if state.blocked_since.is_some_and(is_stuck) {
-            state.depart(Departure::Lost("it did not read its messages"));
-        }
-        let ended = state.is_gone();
+        let blocked = state.sender.as_ref();
+        let lost = if state
+            .idle_since
+            .is_some_and(|at| now - at >= limits.http_grace)
+        {
+            Some("it sent no request for too long")
+        } else if blocked
+            .is_some_and(|(_, at)| now - taken_at.max(*at) >= limits.http_write_timeout)
+        {
+            Some("it did not read its messages")
+        } else {
+            None
+        };
+        let is_gone = state.is_gone;
         drop(state);
-        if ended {
-            self.has_room.notify_waiters();
+        if lost.is_some() {
+            self.depart(lost);
         }
-        ended
+        lost.is_some() || is_gone
     }
 }
 
 impl State {
-    /// Whether the client has left or the link has ended.
-    pub(super) fn is_gone(&self) -> bool {
-        self.ended || self.inbound.departure.is_some()
-    }
-
-    fn depart(&mut self, how: Departure) {
-        if self.is_gone() {
-            return;
-        }
-        self.inbound.departure = Some(how);
+    /// No messages are sent or received any more.
+    pub(super) fn end(&mut self) {
+        self.is_gone = true;
         self.initial = None;
         self.streams.drop_all();
-        for waker in [self.inbound.receiver.take(), self.sender.take()] {
-            waker.into_iter().for_each(Waker::wake);
-        }
+        self.wake_sender();
     }
 
-    fn wake_sender(&mut self, limits: &Limits) {
-        if self.streams.waiting() < limits.http_waiting
-            && let Some(waker) = self.sender.take()
-        {
-            self.blocked_since = None;
+    fn wake_sender(&mut self) {
+        if let Some((waker, _)) = self.sender.take() {
             waker.wake();
-        }
-    }
-
-    fn update_idle(&mut self, now: Instant) {
-        if self.requests == 0 && self.streams.open_count() == 0 {
-            self.idle_since.get_or_insert(now);
         }
     }
 }
@@ -297,6 +218,8 @@ impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.requests -= 1;
-        state.update_idle(Instant::now());
+        if state.requests == 0 {
+            state.idle_since = Some(Instant::now());
+        }
     }
 }

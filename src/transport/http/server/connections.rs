@@ -3,55 +3,35 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use data_encoding::HEXLOWER;
-use parking_lot::{Mutex, MutexGuard};
-use ring::rand::{SecureRandom as _, SystemRandom};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::connection::{Connection, StreamMode};
-use crate::auth::{AuthMethod, Principal};
+use crate::auth::Principal;
 use crate::jsonrpc::Limits;
 
 /// Live connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    live: Mutex<HashMap<Key, Arc<Connection>>>,
+    live: Mutex<HashMap<String, Arc<Connection>>>,
     /// Notified when one was removed.
     removed: Notify,
 }
 
-/// The key of a connection.
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Key {
-    /// An id that the server gave it.
-    Official(String),
-    /// An id that its client chose; others may have chosen the same.
-    Elephant(AuthMethod, Arc<str>, String),
-}
-
-/// A new id that cannot be guessed: 128 random bits.
-///
-/// # Errors
-/// When the system has no random numbers.
-pub(super) fn new_id() -> Result<String, &'static str> {
-    Ok(HEXLOWER.encode(&random::<16>()?))
+/// A new id that cannot be guessed.
+pub(super) fn new_id() -> String {
+    Uuid::new_v4().simple().to_string()
 }
 
 impl Connections {
     /// A new official connection.
-    ///
-    /// # Errors
-    /// When the system has no random numbers.
-    pub(super) fn open(
-        &self,
-        owner: &Arc<Principal>,
-        limits: &Arc<Limits>,
-    ) -> Result<Arc<Connection>, &'static str> {
-        let (id, epoch) = (new_id()?, u32::from_be_bytes(random()?));
-        let connection = Connection::new(id, owner, StreamMode::Official, epoch, limits);
-        self.live().insert(Key::of(&connection), connection.clone());
-        Ok(connection)
+    pub(super) fn open(&self, owner: &Arc<Principal>, limits: &Arc<Limits>) -> Arc<Connection> {
+        let connection = Connection::new(new_id(), owner, StreamMode::Official, limits);
+        let mut live = self.live.lock();
+        live.insert(key(&connection), connection.clone());
+        connection
     }
 
     /// The connection of an elephant.ai client, and whether it is new.
@@ -61,38 +41,30 @@ impl Connections {
         owner: &Arc<Principal>,
         limits: &Arc<Limits>,
     ) -> (Arc<Connection>, bool) {
-        let mut live = self.live();
-        let key = Key::elephant(owner, id);
+        let mut live = self.live.lock();
+        let key = elephant_key(owner, id);
         if let Some(connection) = live.get(&key)
-            && !connection.state().is_gone()
+            && !connection.state().is_gone
         {
             return (connection.clone(), false);
         }
-        let connection = Connection::new(id.to_owned(), owner, StreamMode::Elephant, 0, limits);
+        let connection = Connection::new(id.to_owned(), owner, StreamMode::Elephant, limits);
         live.insert(key, connection.clone());
         (connection, true)
     }
 
-    /// The official connection with that id, if it belongs to `owner`.
-    pub(super) fn get(&self, id: &str, owner: &Principal) -> Option<Arc<Connection>> {
-        let found = self.find(id);
-        found.filter(|connection| *connection.owner == *owner)
-    }
-
-    /// The same, before the sender is authenticated.
+    /// The official connection with that id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<Connection>> {
-        let found = self.live().get(&Key::Official(id.to_owned())).cloned();
-        found.filter(|connection| !connection.state().is_gone())
+        let found = self.live.lock().get(id).cloned();
+        found.filter(|one| one.mode == StreamMode::Official && !one.state().is_gone)
     }
 
     /// Removes a connection.
     pub(super) fn remove(&self, connection: &Arc<Connection>) {
-        let mut live = self.live();
-        let key = Key::of(connection);
-        if live
-            .get(&key)
-            .is_some_and(|one| Arc::ptr_eq(one, connection))
-        {
+        let is_other = |one: &Arc<Connection>| !Arc::ptr_eq(one, connection);
+        let mut live = self.live.lock();
+        let key = key(connection);
+        if !live.get(&key).is_none_or(is_other) {
             live.remove(&key);
         }
         drop(live);
@@ -103,7 +75,7 @@ impl Connections {
     pub(super) async fn ended(&self) {
         loop {
             let removed = self.removed.notified();
-            if self.live().is_empty() {
+            if self.live.lock().is_empty() {
                 return;
             }
             removed.await;
@@ -112,35 +84,22 @@ impl Connections {
 
     /// Applies the time limits.
     pub(super) fn expire(&self, now: Instant) {
-        let live: Vec<_> = self.live().values().cloned().collect();
-        for connection in live {
-            if connection.expire(now) {
-                self.remove(&connection);
-            }
+        let live: Vec<_> = self.live.lock().values().cloned().collect();
+        for connection in live.iter().filter(|connection| connection.expire(now)) {
+            self.remove(connection);
         }
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<Key, Arc<Connection>>> {
-        self.live.lock()
     }
 }
 
-impl Key {
-    fn of(connection: &Connection) -> Self {
-        match connection.mode {
-            StreamMode::Official => Self::Official(connection.id.clone()),
-            StreamMode::Elephant => Self::elephant(&connection.owner, &connection.id),
-        }
-    }
-
-    fn elephant(owner: &Principal, id: &str) -> Self {
-        Self::Elephant(owner.auth_method, owner.name.clone(), id.to_owned())
+fn key(connection: &Connection) -> String {
+    match connection.mode {
+        StreamMode::Official => connection.id.clone(),
+        StreamMode::Elephant => elephant_key(&connection.owner, &connection.id),
     }
 }
 
-fn random<const BYTES: usize>() -> Result<[u8; BYTES], &'static str> {
-    let mut bits = [0; BYTES];
-    let filled = SystemRandom::new().fill(&mut bits);
-    filled.map_err(|_| "the system has no random numbers")?;
-    Ok(bits)
+/// The key of a connection whose client chose its id; others may have chosen the same. The id of an
+/// official connection has no space.
+fn elephant_key(owner: &Principal, id: &str) -> String {
+    format!("{:?} {} {id}", owner.auth_method, owner.name)
 }

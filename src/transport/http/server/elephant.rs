@@ -13,13 +13,13 @@ use axum::response::Response;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 
-use super::answer;
 use super::connection::Connection;
 use super::events::EventStream;
-use super::post::{check_type, read_message};
+use super::inbound::Posted;
+use super::post::{accepted, check_type, read_message};
 use super::refusal::Refusal;
 use super::service::AcpService;
-use super::streams::Opening;
+use super::streams::{CONNECTION, Opening};
 use crate::jsonrpc::{Kind, member_text};
 use crate::transport::http::port::caller::AuthenticatedClient;
 
@@ -47,8 +47,13 @@ pub(super) async fn rpc(
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
         Kind::Result | Kind::Error => StatusCode::NO_CONTENT,
     };
-    let accepted = connection.accept(frame, &envelope, None, None, None);
-    Ok(answer::accepted(status, accepted.await?))
+    let posted = Posted {
+        frame,
+        envelope,
+        session: None,
+        name: None,
+    };
+    Ok(accepted(status, connection.accept(posted).await?))
 }
 
 /// Answers `GET …/sse`.
@@ -58,7 +63,7 @@ pub(super) async fn sse(
     ClientId(client): ClientId,
 ) -> Result<Response, Refusal> {
     let connection = connection_of(&service, &client, &sender).await?;
-    let lease = connection.open(None, Opening::Takeover)?;
+    let lease = connection.open(CONNECTION, Opening::Takeover)?;
     Ok(EventStream::new(connection, lease).into_response())
 }
 

@@ -1,203 +1,137 @@
-//! Accepts a client's messages, and delivers them to the relay.
+//! Accepts a client's messages.
 //!
 //! A message is checked, counted, and delivered only once its 202 is being written: an immediate
 //! answer of the agent must not arrive before the 202, because official clients fail on that.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use hyper::StatusCode;
 use tokio::time::{Instant, timeout};
 
-use super::connection::{Connection, Inbound, State};
+use super::connection::{Connection, State};
 use super::refusal::Refusal;
 use super::repeats::id_of_post;
-use super::routing::{pending_of, session_of};
-use super::turn::Turn;
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Role};
+use super::routing::session_of;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Role};
 
-/// Whether there is room for a message in the queue, and then whether it is new, or was accepted
-/// before.
-type Recorded = Option<bool>;
+/// A message of a client, and what the headers of its POST say.
+#[derive(Debug)]
+pub(super) struct Posted<'a> {
+    pub(super) frame: Frame,
+    pub(super) envelope: Envelope,
+    pub(super) session: Option<&'a str>,
+    /// The name of the POST.
+    pub(super) name: Option<&'a str>,
+}
 
-/// A message with reserved room in the queue.
+/// A message with reserved room in the queue, which is delivered when this is dropped.
 #[derive(Debug)]
 pub(super) struct Release {
     connection: Arc<Connection>,
-    frame: Option<Frame>,
-    /// Passes to the next message when this one is delivered.
-    _turn: Option<Turn>,
+    frame: Frame,
 }
 
 impl Connection {
-    /// Accepts a message when it is its turn and there is room for it. `session` and `post` are the
-    /// names of its session and its POST from the headers. It is delivered when the result is
-    /// dropped; one that was accepted before has none, and is not delivered again.
+    /// Accepts a message when there is room for it; none is returned for one that was accepted
+    /// before.
     pub(super) async fn accept(
         self: &Arc<Self>,
-        frame: Frame,
-        envelope: &Envelope,
-        session: Option<&str>,
-        post: Option<&str>,
-        mut turn: Option<Turn>,
+        posted: Posted<'_>,
     ) -> Result<Option<Release>, Refusal> {
-        if let Some(turn) = &mut turn {
-            turn.wait().await;
-        }
-        let recorded = async {
-            loop {
-                let room = self.has_room.notified();
-                tokio::pin!(room);
-                room.as_mut().enable();
-                if let Some(is_new) = self.record(&frame, envelope, session, post)? {
-                    return Ok(is_new);
-                }
-                room.await;
+        let length = posted.frame.len();
+        let recorded = poll_fn(|cx| {
+            let mut state = self.state();
+            // An accepted request must be answered, so none is accepted after the end.
+            if state.is_gone || !ready!(self.inbound.poll_room(cx, length)) {
+                return Poll::Ready(Err(Refusal::unknown_connection()));
             }
-        };
+            if state.closing.is_some() {
+                // Official clients close all streams when they learn that there is no connection,
+                // and would miss the last messages.
+                let why = "the conversation is ending";
+                return Poll::Ready(Err(Refusal::unavailable(why)));
+            }
+            let is_new = state.record(&posted)?;
+            if is_new {
+                self.inbound.reserve(length);
+            }
+            Poll::Ready(Ok(is_new))
+        });
         let recorded = timeout(self.limits.http_write_timeout, recorded).await;
         let is_new = recorded
             .unwrap_or_else(|_| Err(Refusal::unavailable("the agent reads nothing at present")))?;
         Ok(is_new.then(|| Release {
             connection: self.clone(),
-            frame: Some(frame),
-            _turn: turn,
+            frame: posted.frame,
         }))
     }
 
-    fn record(
-        &self,
-        frame: &Frame,
-        envelope: &Envelope,
-        session: Option<&str>,
-        post: Option<&str>,
-    ) -> Result<Recorded, Refusal> {
-        let mut state = self.state();
-        // An accepted request must be answered, so none is accepted after the end.
-        if state.is_gone() {
-            return Err(Refusal::unknown_connection());
-        }
-        if state.closing.is_some() {
-            // Official clients close all streams when they learn that there is no connection, and
-            // would miss the last messages.
-            return Err(Refusal::unavailable("the conversation is ending"));
-        }
-        state.record(frame, envelope, session, post, &self.limits)
-    }
-
     /// Delivers a message without checks: the first one.
-    pub(super) fn deliver(self: &Arc<Self>, frame: Frame) {
-        let mut state = self.state();
-        state.inbound.frames += 1;
-        state.inbound.bytes += frame.len();
-        drop(state);
-        drop(Release {
-            connection: self.clone(),
-            frame: Some(frame),
-            _turn: None,
-        });
+    pub(super) fn deliver(&self, frame: Frame) {
+        let length = frame.len();
+        self.inbound.put(Ok(Decoded::Frame(frame)), length);
     }
 }
 
 impl State {
-    /// Checks a message and records it. `header` and `post` name its session and its POST.
-    fn record(
-        &mut self,
-        frame: &Frame,
-        envelope: &Envelope,
-        header: Option<&str>,
-        post: Option<&str>,
-        limits: &Limits,
-    ) -> Result<Recorded, Refusal> {
-        let now = Instant::now();
-        let id = envelope.id(frame).to_owned();
-        let has_id = !matches!(id.as_id(), Id::Absent | Id::Null);
-        match envelope.kind {
-            Kind::Request | Kind::Notification => {
-                let session = session_of(frame, envelope, header).map_err(Refusal::bad_request)?;
-                let is_request = envelope.kind == Kind::Request && has_id;
-                // A message without an id is remembered by the name of its POST.
-                let key = if is_request {
-                    Some(id)
-                } else {
-                    post.and_then(id_of_post)
-                };
-                let key = key.map(|id| (id, self.repeated.hash(frame)));
-                if let Some((id, hash)) = &key {
-                    match self.routing.pending(id) {
-                        Some(open) if open.hash != *hash => {
-                            let why = "another request with this id still awaits its answer";
-                            return Err(Refusal::new(StatusCode::CONFLICT, why));
-                        }
-                        Some(_) => return Ok(Some(false)),
-                        None if self.repeated.contains(Role::Call, id, *hash, now) => {
-                            return Ok(Some(false));
-                        }
-                        None => {}
-                    }
-                }
-                if !self.inbound.reserve(frame.len(), limits) {
-                    return Ok(None);
-                }
-                if let Some(session) = &session {
-                    self.streams.mark_known(session);
-                }
-                let Some((id, hash)) = key else {
-                    return Ok(Some(true));
-                };
-                self.repeated.remember(Role::Call, id.clone(), hash, now);
-                if is_request {
-                    let pushed = self.streams.pushed();
-                    let pending = pending_of(frame, envelope, session.as_deref(), pushed, hash);
-                    let enters = pending.enters.is_some();
-                    let remembered = self.routing.remember(id, pending);
-                    if let Some(session) = session.filter(|_| enters && remembered) {
-                        self.streams.enter(&session);
-                    }
-                }
+    /// Checks a message and records it; whether it is new.
+    fn record(&mut self, posted: &Posted<'_>) -> Result<bool, Refusal> {
+        let (frame, envelope) = (&posted.frame, &posted.envelope);
+        let id = envelope.id(frame);
+        let has_id = !matches!(id, Id::Absent | Id::Null);
+        let (now, hash) = (Instant::now(), self.repeats.hash(frame));
+        if envelope.kind.is_answer() {
+            let is_awaited = self.routing.answer(id, posted.session)?;
+            let id = id.to_owned();
+            if !is_awaited && self.repeats.contains(Role::Answer, &id, hash, now) {
+                return Ok(false);
             }
-            Kind::Result | Kind::Error => {
-                let awaited = self.routing.check_answer(&id, header);
-                let awaited = awaited.map_err(Refusal::bad_request)?;
-                let hash = self.repeated.hash(frame);
-                if !awaited && self.repeated.contains(Role::Answer, &id, hash, now) {
-                    return Ok(Some(false));
+            if has_id {
+                self.repeats.remember(Role::Answer, id, hash, now);
+            }
+            return Ok(true);
+        }
+        let session = session_of(frame, envelope, posted.session)?;
+        let is_request = envelope.kind == Kind::Request && has_id;
+        // A message without an id is remembered by the name of its POST.
+        let key = match is_request {
+            true => Some(id.to_owned()),
+            false => posted.name.and_then(id_of_post),
+        };
+        if let Some(key) = &key {
+            match self.routing.client_requests.get(key.as_id()) {
+                Some(open) if open.hash != hash => {
+                    let why = "another request with this id still awaits its answer";
+                    return Err(Refusal::new(StatusCode::CONFLICT, why));
                 }
-                if !self.inbound.reserve(frame.len(), limits) {
-                    return Ok(None);
-                }
-                if has_id {
-                    self.routing.answered(&id);
-                    self.repeated.remember(Role::Answer, id, hash, now);
-                }
+                None if !self.repeats.contains(Role::Call, key, hash, now) => {}
+                _ => return Ok(false),
             }
         }
-        Ok(Some(true))
-    }
-}
-
-impl Inbound {
-    /// Counts a message of that length, if there is room for it.
-    fn reserve(&mut self, length: usize, limits: &Limits) -> bool {
-        let fits = self.bytes + length <= limits.queue_bytes && self.frames < limits.queue_frames;
-        // A single message is accepted, however long it is.
-        if self.frames > 0 && !fits {
-            return false;
+        if let Some(session) = &session {
+            self.streams.mark_known(session);
         }
-        self.frames += 1;
-        self.bytes += length;
-        true
+        if let Some(key) = key {
+            self.repeats.remember(Role::Call, key, hash, now);
+        }
+        if is_request {
+            let (session, streams) = (session.as_deref(), &mut self.streams);
+            self.routing
+                .incoming(frame, envelope, session, hash, streams);
+        }
+        Ok(true)
     }
 }
 
 impl Drop for Release {
     fn drop(&mut self) {
-        let Some(frame) = self.frame.take() else {
-            return;
-        };
-        let mut state = self.connection.state();
-        state.inbound.queue.push_back(frame);
-        if let Some(waker) = state.inbound.receiver.take() {
-            waker.wake();
-        }
+        let frame = self.frame.clone();
+        let length = frame.len();
+        self.connection
+            .inbound
+            .fill(Ok(Decoded::Frame(frame)), length);
     }
 }

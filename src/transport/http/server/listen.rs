@@ -1,5 +1,10 @@
-//! Starts serving ACP at a port: the handler of its requests, and a task that applies the time
-//! limits of connections.
+//! Serves ACP on an HTTP listener, and beside it the service of a module above this one where one is
+//! configured; a task applies the time limits of connections.
+//!
+//! # Why
+//!
+//! **ACP's own paths go first.** Agent Connect may be served below `/`, and has `/agents/…` as
+//! well; none of its paths ends as ACP's do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +13,23 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::routes::AcpHandler;
 use super::service::AcpService;
-use crate::transport::http::port::{HttpService, Port};
+use crate::transport::http::port::{HttpService, ServeBeside, bind};
+use crate::transport::{Endpoint, Listener, OpenError, Setup};
 
-/// Serves ACP at a port until the port is done, and returns the service that answers its requests.
-pub(in crate::transport::http) fn serve(port: &Arc<Port>) -> Arc<dyn HttpService> {
-    let service = Arc::new(AcpService::new(port));
+/// Binds an HTTP endpoint and serves ACP there.
+pub(in crate::transport) async fn listen(
+    at: &Endpoint,
+    setup: &Setup,
+) -> Result<Box<dyn Listener>, OpenError> {
+    let bound = bind(at, setup).await?;
+    let service = Arc::new(AcpService::new(&bound.port));
+    let beside = match setup.extensions.get::<ServeBeside>() {
+        Some(beside) => beside.0(&bound.port)?,
+        None => None,
+    };
     tokio::spawn(expire(service.clone()));
-    Arc::new(AcpHandler::new(service))
+    let main: Arc<dyn HttpService> = Arc::new(AcpHandler::new(service));
+    Ok(bound.serve_with([main].into_iter().chain(beside).collect()))
 }
 
 /// Applies the time limits of connections periodically.

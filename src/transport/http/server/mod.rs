@@ -1,11 +1,12 @@
 //! The server side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `listen` serves the port with a `service`, which all requests share. `routes` are the router and what goes before it; their handlers, `post`,
-//! `get`, `upgrade` and `elephant`, give a response (`answer`, `events`) or a `refusal`. A `connection` is the state of a client's
-//! requests, kept in `connections`: `inbound` accepts its messages, once each (`repeats`) and in
-//! their order (`turn`), `routing` finds the `stream` for a message of the agent, one of the
-//! connection's `streams`, `events` writes it, and `link` is the link of a connection.
+//! `listen` serves them with a `service`, which all requests share. `routes` are the router and what
+//! goes before it; their handlers, `post`, `get`, `upgrade` and `elephant`, give a response or a
+//! `refusal`. A `connection` is the state of a client's requests, kept in `connections`: `inbound`
+//! accepts its messages, once each (`repeats`), `routing` finds the stream for a message of the
+//! agent, one of the connection's `streams`, `events` writes it, and `link` is the link of a
+//! connection.
 //!
 //! # Why
 //!
@@ -32,7 +33,6 @@
 //! header into messages that lack it. Here it only chooses the stream of the answer: a message is
 //! passed on with the bytes it came with.
 
-mod answer;
 mod connection;
 mod connections;
 mod elephant;
@@ -47,9 +47,7 @@ mod repeats;
 mod routes;
 mod routing;
 mod service;
-mod stream;
 mod streams;
-mod turn;
 mod upgrade;
 
-pub(in crate::transport::http) use listen::serve;
+pub(in crate::transport) use listen::listen;

@@ -1,7 +1,7 @@
 //! Refusals of the ACP server.
 
 use hyper::StatusCode;
-use hyper::header::UPGRADE;
+use hyper::header::{SEC_WEBSOCKET_VERSION, UPGRADE};
 
 use crate::auth::RejectReason;
 use crate::jsonrpc::Id;
@@ -15,7 +15,9 @@ pub(super) const METHODS: &str = "GET, POST, DELETE";
 impl Refusal {
     /// Only WebSockets are served.
     pub(super) fn upgrade(why: &'static str) -> Self {
-        Self::fatal(StatusCode::UPGRADE_REQUIRED, why).with_field(UPGRADE, "websocket")
+        Self::fatal(StatusCode::UPGRADE_REQUIRED, why)
+            .with_field(UPGRADE, "websocket")
+            .with_field(SEC_WEBSOCKET_VERSION, "13")
     }
 
     pub(super) fn no_connection() -> Self {

@@ -16,22 +16,21 @@ use crate::jsonrpc::{Frame, Id, IdBuf, Role};
 const KEEP_FOR: Duration = Duration::from_secs(600);
 /// How many are remembered.
 const MAX_KEPT: usize = 1024;
-
 /// Longest name of a POST that is used, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The id under which a notification with this POST name is remembered. No message has such an id.
-pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
-    let id = format!("post {name}");
-    (name.len() <= MAX_NAME).then(|| Id::Number(id.as_bytes()).to_owned())
-}
-
-/// Messages that were received with an id.
+/// Messages that were received with an id. Ids of requests and of answers are unrelated.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     hasher: RandomState,
     /// The hash of each, and when it was received; the oldest first.
     seen: LinkedHashMap<(Role, IdBuf), (u64, Instant)>,
+}
+
+/// The id under which a notification with this POST name is remembered. No message has such an id.
+pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
+    let id = format!("post {name}");
+    (name.len() <= MAX_NAME).then(|| Id::Number(id.as_bytes()).to_owned())
 }
 
 impl Repeats {
@@ -40,15 +39,15 @@ impl Repeats {
         self.hasher.hash_one(frame.as_bytes())
     }
 
-    /// Whether this very message was received before. Ids of requests and of answers are unrelated.
+    /// Whether this very message was received before.
     pub(super) fn contains(&self, role: Role, id: &IdBuf, hash: u64, now: Instant) -> bool {
         let seen = self.seen.get(&(role, id.clone()));
         seen.is_some_and(|(before, at)| *before == hash && now - *at < KEEP_FOR)
     }
 
     /// The client has the answer to its request, so another request may use its id.
-    pub(super) fn forget(&mut self, id: IdBuf) {
-        self.seen.remove(&(Role::Call, id));
+    pub(super) fn forget(&mut self, id: &IdBuf) {
+        self.seen.remove(&(Role::Call, id.clone()));
     }
 
     /// Remembers a received message.
@@ -68,34 +67,25 @@ mod tests {
 
     #[test]
     fn repeats_expire_by_age_and_count() {
-        let mut repeated = Repeats::default();
+        let mut repeats = Repeats::default();
         let now = Instant::now();
         let id = |number: usize| Id::Number(number.to_string().as_bytes()).to_owned();
-        let hash = repeated.hash(&Frame::from("{}"));
-        repeated.remember(Role::Call, id(0), hash, now);
-        assert!(repeated.contains(Role::Call, &id(0), hash, now));
-        assert!(
-            !repeated.contains(Role::Answer, &id(0), hash, now),
-            "an answer"
-        );
-        assert!(
-            !repeated.contains(Role::Call, &id(0), hash + 1, now),
-            "another body"
-        );
-        assert!(
-            !repeated.contains(Role::Call, &id(0), hash, now + KEEP_FOR),
-            "too late"
-        );
-        for number in 1..=MAX_KEPT {
-            repeated.remember(Role::Call, id(number), hash, now);
+        let hash = repeats.hash(&Frame::from("{}"));
+        repeats.remember(Role::Call, id(0), hash, now);
+        for (role, hash, at, found) in [
+            (Role::Call, hash, now, true),
+            (Role::Answer, hash, now, false),
+            (Role::Call, hash + 1, now, false),
+            (Role::Call, hash, now + KEEP_FOR, false),
+        ] {
+            assert_eq!(repeats.contains(role, &id(0), hash, at), found);
         }
-        assert!(
-            !repeated.contains(Role::Call, &id(0), hash, now),
-            "too many since"
-        );
-        assert!(repeated.contains(Role::Call, &id(1), hash, now));
-        repeated.remember(Role::Call, id(1), hash, now);
-        repeated.remember(Role::Call, id(2), hash, now + KEEP_FOR);
-        assert_eq!(repeated.seen.len(), 1);
+        for number in 1..=MAX_KEPT {
+            repeats.remember(Role::Call, id(number), hash, now);
+        }
+        assert!(!repeats.contains(Role::Call, &id(0), hash, now));
+        assert!(repeats.contains(Role::Call, &id(1), hash, now));
+        repeats.remember(Role::Call, id(2), hash, now + KEEP_FOR);
+        assert_eq!(repeats.seen.len(), 1);
     }
 }

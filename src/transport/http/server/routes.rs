@@ -12,18 +12,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tower_service::Service as _;
 
-use super::connection::Departure;
 use super::elephant;
 use super::get::open_stream;
-use super::post::receive;
+use super::post::{Turn, receive};
 use super::refusal::{METHODS, Refusal};
-use super::service::AcpService;
-use super::turn::Turn;
+use super::service::{AGENTS, AcpService};
 use super::upgrade::upgrade;
-use crate::transport::http::names;
+use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
-use crate::transport::http::port::origin_check::wants_upgrade;
-use crate::transport::http::port::rules::AGENTS;
 use crate::transport::http::port::{HttpService, handle};
 use crate::transport::{BoxFuture, HttpProtocol};
 
@@ -53,27 +49,20 @@ impl AcpHandler {
 
     /// The turn of a message that belongs to a connection.
     fn turn(&self, request: &Request<Incoming>) -> Option<Turn> {
-        let id = request.headers().get(names::CONNECTION)?.to_str().ok()?;
+        let id = request.headers().get(CONNECTION_ID)?.to_str().ok()?;
         let is_message = request.method() == Method::POST;
         let connection = self.service.connections.find(id).filter(|_| is_message)?;
         Some(Turn::after_all(&connection))
     }
 
-    async fn route(
-        &self,
-        mut request: Request<Incoming>,
-        client: AuthenticatedClient,
-    ) -> Result<Response, Refusal> {
+    async fn route(&self, mut request: Request<Incoming>, client: AuthenticatedClient) -> Response {
         let mut router = match wants_upgrade(request.headers(), b"websocket") {
             true => self.websockets.clone(),
             false => self.routes.clone(),
         };
         request.extensions_mut().insert(client);
-        let Ok(mut response) = router.call(request).await;
-        match response.extensions_mut().remove::<Refusal>() {
-            Some(refusal) => Err(refusal),
-            None => Ok(response),
-        }
+        let Ok(response) = router.call(request).await;
+        response
     }
 }
 
@@ -115,14 +104,14 @@ impl FromRequestParts<Arc<AcpService>> for AuthenticatedClient {
     ) -> Result<Self, Refusal> {
         let rules = service.port.rules();
         let agent = service.requested_agent(&rules, parts.uri.path());
-        let agent = agent.ok_or_else(|| service.not_found())?;
+        let (agent, is_named) = agent.ok_or_else(|| service.not_found())?;
         let client = parts.extensions.remove::<Self>();
         let mut client = client.expect("the port has authenticated the client");
-        if !client.principal.may_use(agent.name) {
+        if !client.principal.may_use(agent) {
             let why = format!("the {} may not use this agent", client.principal);
             return Err(Refusal::fatal(StatusCode::FORBIDDEN, why));
         }
-        client.wanted_agent = agent.is_named.then(|| Arc::from(agent.name));
+        client.wanted_agent = is_named.then(|| Arc::from(agent));
         Ok(client)
     }
 }
@@ -152,7 +141,7 @@ async fn close(
 ) -> Result<Response, Refusal> {
     let connection = service.connection(&fields, &client)?;
     let connection = connection.ok_or_else(Refusal::no_connection)?;
-    connection.depart(Departure::Closed);
+    connection.depart(None);
     service.connections.remove(&connection);
     Ok(StatusCode::ACCEPTED.into_response())
 }

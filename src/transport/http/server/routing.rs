@@ -6,10 +6,13 @@
 //! `session/resume` goes on the stream that carried the session's history.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Scanner, named_session};
+use super::refusal::Refusal;
+use super::streams::Streams;
+use crate::jsonrpc::{
+    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
+};
 
 /// Longest session id that is tracked, in bytes.
 pub(super) const SESSION_ID: usize = 1024;
@@ -39,147 +42,122 @@ const ENTERS_SESSION: [&str; 2] = ["session/load", "session/resume"];
 /// The open requests of both sides.
 #[derive(Debug)]
 pub(super) struct Routing {
-    /// Of the client: where the answer goes.
-    pending: HashMap<IdBuf, Pending>,
-    /// Of the agent: the session it belongs to.
-    agent_requests: HashMap<IdBuf, Option<Box<str>>>,
-    limit: usize,
+    pub(super) client_requests: PendingRequests<ClientRequest>,
+    /// The session of each.
+    agent_requests: PendingRequests<Option<Box<str>>>,
     scanner: Scanner,
 }
 
 /// An open request of the client.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
-    /// The stream its answer goes on: a session's, or the connection's.
-    pub(super) session: Option<Box<str>>,
-    /// Whether its result names a new session.
-    pub(super) opens: bool,
-    /// Whether it enters the session, and the number of messages sent before it.
-    pub(super) enters: Option<u64>,
+pub(super) struct ClientRequest {
     /// The hash of its message, to detect repeats.
     pub(super) hash: u64,
-}
-
-/// Where a message of the agent goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Target<'a> {
-    /// The session whose stream it goes on; the connection's when there is none.
-    pub(super) session: Option<Cow<'a, str>>,
-    /// A session that it opens.
-    pub(super) opened: Option<Cow<'a, str>>,
-    /// It answers a request to enter the session, which came after this many messages.
-    pub(super) entered: Option<u64>,
+    /// The session on whose stream its answer goes; the connection's stream if there is none.
+    session: Option<Arc<str>>,
+    /// Whether its result names a new session.
+    opens: bool,
+    /// Whether it enters the session, and the number of messages sent before it.
+    enters: Option<u64>,
 }
 
 impl Routing {
     /// No open requests; `limits` bound the number of those of each side.
     pub(super) fn new(limits: Arc<Limits>) -> Self {
         Self {
-            pending: HashMap::new(),
-            agent_requests: HashMap::new(),
-            limit: limits.in_flight,
+            client_requests: PendingRequests::new(limits.in_flight),
+            agent_requests: PendingRequests::new(limits.in_flight),
             scanner: Scanner::new(limits),
         }
     }
 
-    /// Where a message of the agent goes; `is_known` says whether the client knows a session.
-    pub(super) fn outgoing<'a>(
+    /// The session on whose stream a message of the agent goes, if it does not go on the
+    /// connection's, and the id of the request that it answers.
+    pub(super) fn outgoing(
         &mut self,
-        frame: &'a mut Frame,
-        is_known: impl Fn(&str) -> bool,
-    ) -> Target<'a> {
-        let connection = Target {
-            session: None,
-            opened: None,
-            entered: None,
-        };
-        let Scanned::Message(envelope) = self.scanner.scan(frame) else {
-            return connection;
-        };
-        let frame = &*frame;
-        match envelope.kind {
-            Kind::Request | Kind::Notification => {
+        frame: &mut Frame,
+        streams: &mut Streams,
+    ) -> (Option<Arc<str>>, Option<IdBuf>) {
+        match self.scanner.scan(frame) {
+            Scanned::Message(envelope) if envelope.kind.is_answer() => {
+                let answered = self.client_requests.remove(envelope.id(frame));
+                let (id, request) = answered.unzip();
+                let session = request.and_then(|one| one.answered(frame, &envelope, streams));
+                (session, id)
+            }
+            Scanned::Message(envelope) => {
                 let session = session_in(&envelope, frame);
-                if envelope.kind == Kind::Request && self.agent_requests.len() < self.limit {
+                if envelope.kind == Kind::Request {
                     let of = session.as_deref().map(Into::into);
-                    self.agent_requests
-                        .insert(envelope.id(frame).to_owned(), of);
+                    // The answer to one that has no room is passed on without checks.
+                    let _ = self.agent_requests.insert(envelope.id(frame), of);
                 }
-                Target {
-                    session: session.filter(|session| is_known(session)),
-                    ..connection
-                }
+                let known = session.and_then(|session| streams.known(&session));
+                (known, None)
             }
-            Kind::Result | Kind::Error => {
-                let Some(pending) = self.pending.remove(&envelope.id(frame).to_owned()) else {
-                    return connection;
-                };
-                let opened = (pending.opens && envelope.kind == Kind::Result)
-                    .then(|| named_session(frame, &envelope))
-                    .flatten();
-                Target {
-                    session: pending.session.map(|session| Cow::Owned(session.into())),
-                    opened,
-                    entered: pending.enters,
-                }
-            }
+            Scanned::Batch | Scanned::Invalid(_) => (None, None),
         }
     }
 
-    /// Records a message that was delivered to a client with one stream; returns the id of its
-    /// request that this answers, which is free now.
-    pub(super) fn delivered(&mut self, frame: &Frame) -> Option<IdBuf> {
-        let mut frame = frame.clone();
-        let Scanned::Message(envelope) = self.scanner.scan(&mut frame) else {
-            return None;
+    /// Records a request of the client, and where its answer goes.
+    pub(super) fn incoming(
+        &mut self,
+        frame: &Frame,
+        envelope: &Envelope,
+        session: Option<&str>,
+        hash: u64,
+        streams: &mut Streams,
+    ) {
+        let method = envelope.method(frame);
+        let opens = OPENS_SESSION.contains(&&*method);
+        let enters = ENTERS_SESSION.contains(&&*method);
+        let request = ClientRequest {
+            hash,
+            session: session.filter(|_| !opens).map(Into::into),
+            opens,
+            enters: enters.then_some(streams.pushed),
         };
-        let id = envelope.id(&frame).to_owned();
-        match envelope.kind {
-            Kind::Notification => None,
-            Kind::Request => {
-                if self.agent_requests.len() < self.limit {
-                    self.agent_requests.insert(id, None);
-                }
-                None
-            }
-            Kind::Result | Kind::Error => self.pending.remove(&id).map(|_| id),
+        let stored = self.client_requests.insert(envelope.id(frame), request);
+        // The answer to one that has no room goes on the connection's stream.
+        if let Some(session) = session.filter(|_| enters && stored.is_ok()) {
+            streams.enter(session);
         }
     }
 
-    /// The open request of the client with that id.
-    pub(super) fn pending(&self, id: &IdBuf) -> Option<&Pending> {
-        self.pending.get(id)
-    }
-
-    /// Records a request of the client; `false` when there are too many to track its answer.
-    pub(super) fn remember(&mut self, id: IdBuf, pending: Pending) -> bool {
-        let has_room = self.pending.len() < self.limit;
-        if has_room {
-            self.pending.insert(id, pending);
+    /// Whether the agent awaits an answer to that id, which it has then.
+    ///
+    /// # Errors
+    /// When the header names another session.
+    pub(super) fn answer(&mut self, id: Id<'_>, header: Option<&str>) -> Result<bool, Refusal> {
+        // The official Rust client names no session with its answers.
+        if let (Some(Some(session)), Some(header)) = (self.agent_requests.get(id), header)
+            && **session != *header
+        {
+            return Err(Refusal::bad_request(
+                "Acp-Session-Id is not the session of the request that this answers",
+            ));
         }
-        has_room
+        Ok(self.agent_requests.remove(id).is_some())
     }
+}
 
-    /// Whether the agent awaits an answer to that id; an error when the header does not fit it.
-    pub(super) fn check_answer(
-        &self,
-        id: &IdBuf,
-        header: Option<&str>,
-    ) -> Result<bool, &'static str> {
-        match (self.agent_requests.get(id), header) {
-            (None, _) => Ok(false),
-            // The official Rust client names no session with its answers.
-            (Some(_), None) => Ok(true),
-            (Some(Some(session)), Some(header)) if **session != *header => {
-                Err("Acp-Session-Id is not the session of the request that this answers")
-            }
-            (Some(_), Some(_)) => Ok(true),
+impl ClientRequest {
+    /// The session on whose stream its answer goes.
+    fn answered(
+        self,
+        answer: &Frame,
+        envelope: &Envelope,
+        streams: &mut Streams,
+    ) -> Option<Arc<str>> {
+        if self.opens
+            && envelope.kind == Kind::Result
+            && let Some(opened) = named_session(answer, envelope)
+        {
+            streams.mark_known(&opened);
         }
-    }
-
-    /// Records an answer of the client.
-    pub(super) fn answered(&mut self, id: &IdBuf) {
-        self.agent_requests.remove(id);
+        let (session, since) = (self.session?, self.enters);
+        let own = since.is_none_or(|since| streams.has_history(&session, since));
+        own.then_some(session)
     }
 }
 
@@ -190,44 +168,20 @@ pub(super) fn session_of<'a>(
     frame: &'a Frame,
     envelope: &Envelope,
     header: Option<&'a str>,
-) -> Result<Option<Cow<'a, str>>, &'static str> {
-    let named_session = session_in(envelope, frame);
-    let session = match (named_session, header) {
-        (Some(named), Some(header)) if named != header => {
-            return Err("Acp-Session-Id and params.sessionId differ");
-        }
-        (Some(named), _) => Some(named),
-        (None, header) => header.map(Cow::Borrowed),
-    };
+) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let named = session_in(envelope, frame);
+    let differs = header.is_some_and(|header| named.as_ref().is_some_and(|named| named != header));
+    let session = named.or(header.map(Cow::Borrowed));
     let method = envelope.method(frame);
-    match &session {
+    let why = match &session {
+        _ if differs => "Acp-Session-Id and params.sessionId differ",
         None if NEEDS_SESSION.contains(&&*method) => {
-            Err("this method needs a session: Acp-Session-Id and params.sessionId")
+            "this method needs a session: Acp-Session-Id and params.sessionId"
         }
-        Some(session) if session.len() > SESSION_ID => {
-            Err("the session id is longer than 1024 bytes")
-        }
-        _ => Ok(session),
-    }
-}
-
-/// The route of the answer to a client's request, which came after `pushed` messages.
-pub(super) fn pending_of(
-    frame: &Frame,
-    envelope: &Envelope,
-    session: Option<&str>,
-    pushed: u64,
-    hash: u64,
-) -> Pending {
-    let method = envelope.method(frame);
-    let opens = OPENS_SESSION.contains(&&*method);
-    let enters = ENTERS_SESSION.contains(&&*method);
-    Pending {
-        session: session.filter(|_| !opens).map(Into::into),
-        opens,
-        enters: enters.then_some(pushed),
-        hash,
-    }
+        Some(session) if session.len() > SESSION_ID => "the session id is longer than 1024 bytes",
+        _ => return Ok(session),
+    };
+    Err(Refusal::bad_request(why))
 }
 
 /// The session a request or notification names. Those of JSON-RPC itself (`$/…`) name none.

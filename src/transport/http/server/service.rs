@@ -9,14 +9,17 @@ use super::connection::Connection;
 use super::connections::Connections;
 use super::link::link;
 use super::refusal::Refusal;
+use crate::auth::ONLY_AGENT;
 use crate::transport::HttpProtocol;
-use crate::transport::http::names;
+use crate::transport::http::headers;
 use crate::transport::http::port::Port;
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::rules::{AGENTS, RequestedAgent, Rules};
+use crate::transport::http::port::shared::Rules;
+
+/// The prefix of a path that names an agent.
+pub(super) const AGENTS: &str = "/agents/";
 
 /// The ACP service of a listener.
-#[derive(Debug)]
 pub(super) struct AcpService {
     pub(super) port: Arc<Port>,
     pub(super) connections: Arc<Connections>,
@@ -31,25 +34,32 @@ impl AcpService {
         }
     }
 
-    /// The agent that is asked for at `path`, when that is the official endpoint, one for a named
-    /// agent, or one of elephant.ai's routes, and is served.
+    /// The agent that is asked for at `path`, when that is the official endpoint, one below the
+    /// name of an agent, or one of elephant.ai's routes, and is served; and whether the path names
+    /// it.
     pub(super) fn requested_agent<'a>(
         &self,
         rules: &'a Rules,
-        path: &str,
-    ) -> Option<RequestedAgent<'a>> {
-        let own = &*self.port.at.path;
+        path: &'a str,
+    ) -> Option<(&'a str, bool)> {
+        let (own, front) = (&*self.port.at.path, &rules.front);
         let (has_official, has_elephant) = match self.port.at.protocol {
             HttpProtocol::Elephant => (false, true),
-            HttpProtocol::StreamableHttp => (true, !rules.front.no_elephant),
+            HttpProtocol::StreamableHttp => (true, !front.no_elephant),
             HttpProtocol::WebSocket => (true, false),
             HttpProtocol::AgentConnect => (false, false),
         };
-        match path.strip_prefix(own) {
-            Some("/rpc" | "/sse") if has_elephant => rules.requested_agent(own, own),
-            _ if has_official => rules.requested_agent(own, path),
-            _ => None,
-        }
+        let is_served = match path.strip_prefix(own) {
+            Some("/rpc" | "/sse") => has_elephant,
+            Some("") => has_official,
+            _ => {
+                let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
+                let name = front.agents.get(name).filter(|_| has_official)?;
+                return Some((name, true));
+            }
+        };
+        let name = front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
+        (is_served && !front.names_only).then_some((name, false))
     }
 
     /// The connection that a request names, if it names one.
@@ -61,10 +71,11 @@ impl AcpService {
         fields: &HeaderMap,
         client: &AuthenticatedClient,
     ) -> Result<Option<Arc<Connection>>, Refusal> {
-        let Some(id) = single(fields, &names::CONNECTION)? else {
+        let Some(id) = single(fields, &headers::CONNECTION_ID)? else {
             return Ok(None);
         };
-        let found = self.connections.get(id, &client.principal);
+        let found = self.connections.find(id);
+        let found = found.filter(|connection| *connection.owner == *client.principal);
         found.map(Some).ok_or_else(Refusal::unknown_connection)
     }
 

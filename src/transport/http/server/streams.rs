@@ -2,51 +2,93 @@
 //!
 //! No queued message is ever dropped: their sum is what pauses the agent. Sent messages are kept
 //! within a bound for all streams, the oldest dropped first; a client that asks for dropped
-//! messages is refused, because a part of them would look like all.
+//! messages is refused, because a part of them would look like all. A message gets its number when
+//! it is sent, so that the numbers of a stream have no gaps even where another stream took over its
+//! messages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use hyper::StatusCode;
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
-use super::stream::{Receiver, StoredFrame, Stream};
 use crate::auth::RejectReason;
-use crate::jsonrpc::{Frame, Limits};
+use crate::jsonrpc::{Frame, IdBuf, Limits};
 
-/// The connection's own stream.
-pub(super) const CONNECTION: u32 = 0;
+/// The key of the connection's own stream. No session has this id.
+pub(super) const CONNECTION: &str = "";
 
 /// Messages of a stream that are kept to be sent again, whatever their size.
 const MAX_KEPT: usize = 4096;
 /// Streams of one connection. Beyond it empty ones are dropped, first those of sessions that are
 /// not known.
 const MAX_STREAMS: usize = 1024;
+/// What a message costs besides its text, in bytes.
+const OVERHEAD: usize = 64;
 
 /// All streams of a connection.
 #[derive(Debug)]
 pub(super) struct Streams {
-    all: BTreeMap<u32, Stream>,
-    by_session: HashMap<Arc<str>, u32>,
-    next_number: u32,
+    /// By session.
+    all: HashMap<Arc<str>, Stream>,
+    next_stream: u32,
     next_lease: u64,
-    next_order: u64,
+    /// How many messages were ever put on streams.
+    pub(super) pushed: u64,
     /// Bytes that wait, and bytes that are kept, in all streams.
-    waiting: usize,
-    stored: usize,
+    pub(super) waiting: usize,
+    kept: usize,
     /// Bytes that may be kept.
-    max_bytes_kept: usize,
+    max_kept: usize,
     /// No more messages follow: a stream ends once its queue is empty.
     ended: bool,
     /// When a message was last taken.
     pub(super) taken_at: Instant,
 }
 
+/// One stream.
+#[derive(Debug, Default)]
+struct Stream {
+    /// Its number, in the ids of events.
+    number: u32,
+    /// Whether the client or the agent has named the session.
+    known: bool,
+    /// The last messages that were sent, kept to be sent again.
+    sent: VecDeque<StoredFrame>,
+    waiting: VecDeque<StoredFrame>,
+    /// The number of the next message to be sent.
+    next_event: u64,
+    /// The lease of the client's request that has the stream open.
+    holder: Option<u64>,
+    /// Wakes the holder.
+    waker: Option<Waker>,
+    /// Whether a client has ever opened it.
+    opened: bool,
+    /// Since when messages have waited without a holder.
+    unread_since: Option<Instant>,
+    /// Whether the connection's stream carries its messages until it is opened.
+    redirected: bool,
+    /// Whether it does until the client's request to enter the session is answered.
+    entering: bool,
+}
+
+/// One message of a stream.
+#[derive(Debug)]
+struct StoredFrame {
+    frame: Frame,
+    /// Its position in the order of all streams.
+    order: u64,
+    /// The id of a request that may be used again once this answer is sent.
+    frees: Option<IdBuf>,
+}
+
 /// The claim of a client to the stream it opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Lease {
+    session: Arc<str>,
+    /// The stream's number.
     pub(super) stream: u32,
     number: u64,
 }
@@ -64,57 +106,38 @@ pub(super) enum Opening {
     Takeover,
 }
 
-/// The result of taking messages from a stream.
-#[derive(Debug)]
-pub(super) enum Delivery {
-    /// Messages were taken.
-    Some,
-    /// No more will come, or the stream was taken over.
-    End,
-}
-
 impl Streams {
-    /// `max_bytes_kept` is how many bytes are kept to be sent again.
-    pub(super) fn new(max_bytes_kept: usize, now: Instant) -> Self {
-        Self {
-            all: BTreeMap::from([(CONNECTION, Stream::new(None))]),
-            by_session: HashMap::new(),
-            next_number: 1,
+    /// `max_kept` is how many bytes are kept to be sent again.
+    pub(super) fn new(max_kept: usize, now: Instant) -> Self {
+        let mut streams = Self {
+            all: HashMap::new(),
+            next_stream: 0,
             next_lease: 1,
-            next_order: 0,
+            pushed: 0,
             waiting: 0,
-            stored: 0,
-            max_bytes_kept,
+            kept: 0,
+            max_kept,
             ended: false,
             taken_at: now,
-        }
+        };
+        streams.mark_known(CONNECTION);
+        streams
     }
 
-    /// Bytes that wait to be taken.
-    pub(super) const fn waiting(&self) -> usize {
-        self.waiting
+    /// Whether any stream is open.
+    pub(super) fn any_open(&self) -> bool {
+        self.all.values().any(|stream| stream.holder.is_some())
     }
 
-    /// How many streams are open.
-    pub(super) fn open_count(&self) -> usize {
-        let open = self.all.values().filter(|stream| stream.receiver.is_some());
-        open.count()
-    }
-
-    /// Whether this session was named by the client or the agent.
-    pub(super) fn is_known(&self, session: &str) -> bool {
-        let number = self.find(session);
-        number.is_some_and(|number| self.all[&number].known)
+    /// The session, if the client or the agent has named it.
+    pub(super) fn known(&self, session: &str) -> Option<Arc<str>> {
+        let (session, stream) = self.all.get_key_value(session)?;
+        stream.known.then(|| session.clone())
     }
 
     /// Marks a session as known.
     pub(super) fn mark_known(&mut self, session: &str) {
         self.stream_of(session).known = true;
-    }
-
-    /// How many messages were ever put on streams.
-    pub(super) const fn pushed(&self) -> u64 {
-        self.next_order
     }
 
     /// Records that the client enters a session. If it has never opened the session's stream, all
@@ -125,176 +148,160 @@ impl Streams {
         stream.entering |= !stream.opened && stream.waiting.is_empty();
     }
 
-    /// The stream for the answer to a request to enter a session, which came after `since`
-    /// messages: the one that has the session's messages.
-    pub(super) fn entered(&mut self, session: &str, since: u64) -> u32 {
-        let found = self.find(session);
-        let Some((number, stream)) = found.and_then(|at| Some((at, self.all.get_mut(&at)?))) else {
-            return CONNECTION;
+    /// Whether the answer to a request to enter a session, which came after `since` messages, goes
+    /// on the session's stream, because that has the session's messages.
+    pub(super) fn has_history(&mut self, session: &str, since: u64) -> bool {
+        let Some(stream) = self.all.get_mut(session) else {
+            return false;
         };
         if std::mem::take(&mut stream.entering) {
-            return CONNECTION;
+            return false;
         }
         // A client that reconnects is sent again what it missed.
         let has_missed = stream.sent.back().is_some_and(|last| last.order >= since);
-        let own = stream.receiver.is_some() || !stream.waiting.is_empty() || has_missed;
-        if own { number } else { CONNECTION }
+        stream.holder.is_some() || !stream.waiting.is_empty() || has_missed
     }
 
-    /// The number of the stream of `session`, or of the connection's.
-    pub(super) fn of(&mut self, session: Option<&str>) -> u32 {
-        session.map_or(CONNECTION, |session| self.find_or_make(session))
-    }
-
-    /// Puts a message on a stream.
-    pub(super) fn push(&mut self, number: u32, frame: Frame) {
-        let stream = self.all.get(&number);
-        let carried = stream.is_none_or(|stream| stream.redirected || stream.entering);
-        let number = if carried { CONNECTION } else { number };
-        let order = self.next_order;
-        self.next_order += 1;
-        let event = StoredFrame { frame, order };
+    /// Puts a message on the stream of a session. `frees` is an id that it frees when it is sent.
+    pub(super) fn push(&mut self, session: &str, frame: Frame, frees: Option<IdBuf>) {
+        let own = self.stream_of(session);
+        let carried = own.redirected || own.entering;
+        let event = StoredFrame {
+            frame,
+            order: self.pushed,
+            frees,
+        };
+        self.pushed += 1;
         self.waiting += event.size();
-        let stream = self.all.entry(number).or_default();
+        let stream = self.stream_of(if carried { CONNECTION } else { session });
         stream.waiting.push_back(event);
         stream.wake();
-        if stream.receiver.is_none() {
-            stream.update_unread(Instant::now());
-        }
+        stream.update_unread();
     }
 
-    /// Opens the stream of `session`, or the connection's.
+    /// Opens the stream of a session.
     pub(super) fn open(
         &mut self,
-        session: Option<&str>,
+        session: &str,
         how: Opening,
         limits: &Limits,
-        now: Instant,
     ) -> Result<Lease, Refusal> {
-        if let Some(session) = session
-            && !self.is_known(session)
-        {
+        let is_open = |stream: &Stream| stream.holder.is_some();
+        if self.known(session).is_none() && !self.all.get(session).is_some_and(is_open) {
             let streams = self.all.values();
-            let open = streams.filter(|one| !one.known && one.receiver.is_some());
-            let number = self.find(session);
-            let is_open = number.is_some_and(|number| self.all[&number].receiver.is_some());
-            if !is_open && open.count() >= limits.http_unknown_sessions {
+            let unknown = streams.filter(|stream| !stream.known && is_open(stream));
+            if unknown.count() >= limits.http_unknown_sessions {
                 let why = "too many streams are open for sessions that are not known";
                 let refusal = Refusal::new(StatusCode::NOT_FOUND, why);
                 return Err(refusal.counted_as(RejectReason::Limit));
             }
         }
-        let number = session.map_or(CONNECTION, |session| self.find_or_make(session));
-        let stream = self.all.entry(number).or_default();
-        if stream.receiver.is_some() && how == Opening::Fresh {
+        let lease = self.next_lease;
+        let stream = self.stream_of(session);
+        if is_open(stream) && how == Opening::Fresh {
             let why = "this stream is open already; Last-Event-ID takes it over";
             return Err(Refusal::new(StatusCode::CONFLICT, why));
         }
-        let last = match how {
-            Opening::After(of, _) if of != number => return Err(Refusal::forgotten()),
-            Opening::After(_, last) => Some(last),
-            Opening::Restart => Some(0),
-            Opening::Fresh | Opening::Takeover => None,
+        let again = match how {
+            Opening::After(of, _) if of != stream.number => return Err(Refusal::forgotten()),
+            Opening::After(_, last) => stream.rewind(last).ok_or_else(Refusal::forgotten)?,
+            Opening::Restart => stream.rewind(0).ok_or_else(Refusal::forgotten)?,
+            Opening::Fresh | Opening::Takeover => 0,
         };
-        if let Some(last) = last {
-            let bytes = stream.rewind(last).ok_or_else(Refusal::forgotten)?;
-            self.stored -= bytes;
-            self.waiting += bytes;
-        }
         stream.wake();
-        let lease = self.next_lease;
-        self.next_lease += 1;
-        stream.receiver = Some(Receiver {
-            lease,
-            waker: None,
-            last_taken: now,
-        });
+        stream.holder = Some(lease);
         stream.opened = true;
         stream.redirected = false;
         stream.unread_since = None;
+        let number = stream.number;
+        self.kept -= again;
+        self.waiting += again;
+        self.next_lease += 1;
         Ok(Lease {
+            session: session.into(),
             stream: number,
             number: lease,
         })
     }
 
-    /// Passes queued messages to the holder of `lease`, each with its number, until `give` returns
-    /// false. The first argument of `give` is the most bytes that can follow.
-    pub(super) fn take(
+    /// Passes queued messages to the holder of `lease`, each with its number and the id that it
+    /// frees, until `give` returns false: whether the stream goes on. It ends when no more will
+    /// come, and when it was taken over.
+    pub(super) fn poll_take(
         &mut self,
-        lease: Lease,
+        lease: &Lease,
         cx: &Context<'_>,
-        now: Instant,
-        mut give: impl FnMut(usize, u64, &Frame) -> bool,
-    ) -> Poll<Delivery> {
-        let stream = self.all.get_mut(&lease.stream);
-        let Some(stream) = stream.filter(|stream| stream.is_held_by(lease.number)) else {
-            return Poll::Ready(Delivery::End);
+        mut give: impl FnMut(u64, &Frame, Option<&IdBuf>) -> bool,
+    ) -> Poll<bool> {
+        let Some(stream) = held(&mut self.all, lease) else {
+            return Poll::Ready(false);
         };
-        let receiver = stream.receiver.as_mut();
-        let receiver = receiver.expect("a stream that is held has a receiver");
-        receiver.last_taken = now;
         if stream.waiting.is_empty() {
             if self.ended {
-                return Poll::Ready(Delivery::End);
+                return Poll::Ready(false);
             }
-            receiver.waker = Some(cx.waker().clone());
+            stream.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        self.taken_at = now;
+        self.taken_at = Instant::now();
         let mut more = true;
         while more && let Some(event) = stream.waiting.pop_front() {
-            more = give(self.waiting, stream.next_number, &event.frame);
+            more = give(stream.next_event, &event.frame, event.frees.as_ref());
             let size = event.size();
-            stream.next_number += 1;
+            stream.next_event += 1;
             self.waiting -= size;
-            if self.max_bytes_kept > 0 {
+            if self.max_kept > 0 {
                 stream.sent.push_back(event);
-                self.stored += size;
+                self.kept += size;
                 if stream.sent.len() > MAX_KEPT {
-                    self.stored -= stream.forget();
+                    self.kept -= stream.forget();
                 }
             }
         }
         self.trim_kept();
-        Poll::Ready(Delivery::Some)
+        Poll::Ready(true)
     }
 
-    /// The number of the last message sent to the current holder of `lease`, or its predecessor.
-    pub(super) fn last_sent(&self, lease: Lease) -> Option<u64> {
-        let stream = self.all.get(&lease.stream)?;
-        let holds = stream.is_held_by(lease.number);
-        holds.then(|| stream.next_number - 1)
+    /// The number of the last message sent to the holder of `lease`, or its predecessor; `None`
+    /// when the stream was taken over.
+    pub(super) fn last_sent(&mut self, lease: &Lease) -> Option<u64> {
+        held(&mut self.all, lease).map(|stream| stream.next_event - 1)
     }
 
     /// The holder of `lease` was dropped.
-    pub(super) fn release(&mut self, lease: Lease, now: Instant) {
-        if let Some(stream) = self.all.get_mut(&lease.stream)
-            && stream.is_held_by(lease.number)
-        {
-            stream.receiver = None;
-            stream.update_unread(now);
+    pub(super) fn release(&mut self, lease: &Lease) {
+        if let Some(stream) = held(&mut self.all, lease) {
+            stream.holder = None;
+            stream.update_unread();
         }
     }
 
-    /// Closes streams whose receivers have read nothing for too long, and moves messages without a
-    /// receiver to the connection's stream. `true` when a stream was closed.
-    pub(super) fn expire(&mut self, limits: &Limits, now: Instant) -> bool {
-        let mut stalled = false;
+    /// Moves messages that no stream of their own takes to the connection's stream, if that is
+    /// open.
+    pub(super) fn redirect(&mut self, limits: &Limits, now: Instant) {
+        if self.stream_of(CONNECTION).holder.is_none() {
+            return;
+        }
+        let mut moved = Vec::new();
         for stream in self.all.values_mut() {
-            let is_stuck =
-                |receiver: &Receiver| now - receiver.last_taken >= limits.http_write_timeout;
-            if !stream.waiting.is_empty() && stream.receiver.as_ref().is_some_and(is_stuck) {
-                stream.wake();
-                stream.receiver = None;
-                stream.update_unread(now);
-                stalled = true;
+            let limit = match stream.opened {
+                true => limits.http_grace,
+                false => limits.http_stream_open,
+            };
+            if stream.unread_since.is_some_and(|at| now - at >= limit) {
+                moved.extend(stream.waiting.drain(..));
+                stream.unread_since = None;
+                stream.redirected = true;
             }
         }
-        if self.all[&CONNECTION].receiver.is_some() {
-            self.redirect(limits, now);
+        if !moved.is_empty() {
+            // In the order in which the client would have received them on one stream.
+            let own = self.stream_of(CONNECTION);
+            moved.extend(own.waiting.drain(..));
+            moved.sort_by_key(|event| event.order);
+            own.waiting.extend(moved);
+            own.wake();
         }
-        stalled
     }
 
     /// No more messages will follow.
@@ -303,95 +310,98 @@ impl Streams {
         self.all.values_mut().for_each(Stream::wake);
     }
 
-    /// Drops all messages and receivers.
+    /// Drops all messages and holders.
     pub(super) fn drop_all(&mut self) {
-        for stream in self.all.values_mut() {
-            stream.wake();
-            stream.receiver = None;
-            stream.waiting.clear();
-            stream.sent.clear();
-        }
-        (self.waiting, self.stored, self.ended) = (0, 0, true);
-    }
-
-    fn redirect(&mut self, limits: &Limits, now: Instant) {
-        let mut moved = Vec::new();
-        for stream in self.all.values_mut() {
-            let limit = if stream.opened {
-                limits.http_grace
-            } else {
-                limits.http_stream_open
-            };
-            if stream.session.is_some() && stream.unread_since.is_some_and(|at| now - at >= limit) {
-                moved.extend(stream.waiting.drain(..));
-                stream.unread_since = None;
-                stream.redirected = true;
-            }
-        }
-        if moved.is_empty() {
-            return;
-        }
-        // In the order in which the client would have received them on one stream.
-        let own = self.all.entry(CONNECTION).or_default();
-        moved.extend(own.waiting.drain(..));
-        moved.sort_by_key(|event| event.order);
-        own.waiting.extend(moved);
-        own.wake();
+        self.end();
+        self.all.clear();
+        (self.waiting, self.kept) = (0, 0);
     }
 
     fn trim_kept(&mut self) {
-        while self.stored > self.max_bytes_kept {
+        while self.kept > self.max_kept {
             let oldest = self.all.values_mut().filter(|one| !one.sent.is_empty());
             let Some(stream) = oldest.min_by_key(|one| one.sent.front().map(|event| event.order))
             else {
                 return;
             };
-            self.stored -= stream.forget();
+            self.kept -= stream.forget();
         }
-    }
-
-    /// The stream of a session, if there is one.
-    fn find(&self, session: &str) -> Option<u32> {
-        self.by_session.get(session).copied()
     }
 
     /// The stream of a session, made if there is none.
     fn stream_of(&mut self, session: &str) -> &mut Stream {
-        let number = self.find_or_make(session);
-        self.all.entry(number).or_default()
-    }
-
-    /// Its number.
-    fn find_or_make(&mut self, session: &str) -> u32 {
-        if let Some(number) = self.find(session) {
-            return number;
-        }
-        if self.all.len() >= MAX_STREAMS {
-            let idle = |stream: &Stream| {
-                stream.session.is_some() && stream.receiver.is_none() && stream.waiting.is_empty()
-            };
-            let all = self.all.iter().filter(|(_, stream)| idle(stream));
-            let found = all.min_by_key(|(_, stream)| stream.known);
-            if let Some(number) = found.map(|(number, _)| *number) {
-                self.forget(number);
+        if !self.all.contains_key(session) {
+            if self.all.len() >= MAX_STREAMS {
+                self.remove_unused();
             }
+            let stream = Stream {
+                number: self.next_stream,
+                next_event: 1,
+                ..Stream::default()
+            };
+            self.next_stream += 1;
+            self.all.insert(session.into(), stream);
         }
-        let number = self.next_number;
-        self.next_number += 1;
-        let session: Arc<str> = session.into();
-        self.all.insert(number, Stream::new(Some(session.clone())));
-        self.by_session.insert(session, number);
-        number
+        self.all.get_mut(session).expect("it was made")
     }
 
-    fn forget(&mut self, number: u32) {
-        let Some(stream) = self.all.remove(&number) else {
-            return;
-        };
-        self.stored -= stream.sent_bytes();
-        self.waiting -= stream.waiting_bytes();
-        if let Some(session) = stream.session {
-            self.by_session.remove(&session);
+    fn remove_unused(&mut self) {
+        let all = self.all.iter().filter(|(session, stream)| {
+            ***session != *CONNECTION && stream.holder.is_none() && stream.waiting.is_empty()
+        });
+        let found = all.min_by_key(|(_, stream)| stream.known);
+        if let Some(session) = found.map(|(session, _)| session.clone())
+            && let Some(stream) = self.all.remove(&session)
+        {
+            self.kept -= stream.sent.iter().map(StoredFrame::size).sum::<usize>();
         }
     }
+}
+
+impl Stream {
+    /// Queues all messages sent after message `last` again, and returns their size in bytes.
+    /// `None`, and no change, when some of them are not kept any more, or `last` was never sent.
+    fn rewind(&mut self, last: u64) -> Option<usize> {
+        let oldest = self.next_event - self.sent.len() as u64;
+        if last >= self.next_event || last + 1 < oldest {
+            return None;
+        }
+        let again = self.sent.split_off((last + 1 - oldest) as usize);
+        self.next_event = last + 1;
+        let bytes = again.iter().map(StoredFrame::size).sum();
+        for event in again.into_iter().rev() {
+            self.waiting.push_front(event);
+        }
+        Some(bytes)
+    }
+
+    /// Drops the oldest sent message, and returns its size.
+    fn forget(&mut self) -> usize {
+        self.sent.pop_front().map_or(0, |event| event.size())
+    }
+
+    /// Records since when messages wait without a holder.
+    fn update_unread(&mut self) {
+        if self.holder.is_none() && !self.waiting.is_empty() {
+            self.unread_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Wakes the holder, which is about to change or has something to take.
+    fn wake(&mut self) {
+        self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl StoredFrame {
+    /// What it counts for in all bounds, in bytes.
+    fn size(&self) -> usize {
+        self.frame.len() + OVERHEAD
+    }
+}
+
+/// The stream that the holder of a lease has open.
+fn held<'a>(all: &'a mut HashMap<Arc<str>, Stream>, lease: &Lease) -> Option<&'a mut Stream> {
+    let stream = all.get_mut(&lease.session);
+    stream.filter(|stream| stream.holder == Some(lease.number))
 }

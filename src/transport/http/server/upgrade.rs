@@ -6,29 +6,26 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse as _, Response};
-use data_encoding::BASE64;
-use hyper::header::{
-    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    SEC_WEBSOCKET_VERSION, SET_COOKIE, UPGRADE,
-};
+use axum::response::Response;
+use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, StatusCode, Version};
+use hyper::{StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
+use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_util::either::Either;
 
 use super::connections::new_id;
 use super::refusal::Refusal;
-use super::service::{AcpService, single};
-use crate::transport::http::content::lists;
-use crate::transport::http::names;
+use super::service::AcpService;
+use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
 use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::http::port::credentials::subprotocol;
-use crate::transport::http::port::origin_check::wants_upgrade;
 use crate::transport::http::port::socket::Socket;
-use crate::transport::websocket::{Role, derive_accept_key, link};
+use crate::transport::websocket::{Role, link};
 
 /// Opens a WebSocket, or returns why not.
 pub(super) async fn upgrade(
@@ -36,58 +33,33 @@ pub(super) async fn upgrade(
     client: AuthenticatedClient,
     mut request: Request,
 ) -> Result<Response, Refusal> {
-    let accept = check(&request)?;
+    if request.version() > Version::HTTP_11 || !wants_upgrade(request.headers(), b"websocket") {
+        let why = "this is a WebSocket endpoint; the request has to upgrade to it";
+        return Err(Refusal::upgrade(why));
+    }
+    let answer = create_response_with_body(&request, Body::empty);
+    let mut answer = answer.map_err(|error| match error {
+        Error::Protocol(ProtocolError::MissingSecWebSocketVersionHeader) => {
+            Refusal::upgrade("only version 13 of the WebSocket protocol is supported here")
+        }
+        error => Refusal::fatal(StatusCode::BAD_REQUEST, error.to_string()),
+    })?;
     if service.port.is_closed() {
         return Err(Refusal::closing());
     }
-    let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
-    let id = new_id().map_err(failed)?;
-    let upgraded = hyper::upgrade::on(&mut request);
-    let switch = [
-        (CONNECTION, "Upgrade"),
-        (UPGRADE, "websocket"),
-        (SEC_WEBSOCKET_ACCEPT, &accept),
-        (names::CONNECTION, &id),
-    ];
-    let mut answer = (StatusCode::SWITCHING_PROTOCOLS, switch).into_response();
     let fields = answer.headers_mut();
-    let protocol = subprotocol(request.headers()).map(HeaderValue::from_str);
-    if let Some(Ok(protocol)) = protocol {
+    if let Ok(id) = HeaderValue::try_from(new_id()) {
+        fields.insert(CONNECTION_ID, id);
+    }
+    if let Some(Ok(protocol)) = subprotocol(request.headers()).map(HeaderValue::from_str) {
         fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }
+    let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(take_over(service, upgraded, client));
     Ok(answer)
-}
-
-/// The answer to a client's key, or the refusal.
-fn check(request: &Request) -> Result<String, Refusal> {
-    let fields = request.headers();
-    if request.version() > Version::HTTP_11 || !wants_upgrade(fields, b"websocket") {
-        let why = "this is a WebSocket endpoint; the request has to upgrade to it";
-        return Err(Refusal::upgrade(why));
-    }
-    let only = |name| single(fields, &name).ok().flatten();
-    if only(SEC_WEBSOCKET_VERSION) != Some("13") {
-        let why = "only version 13 of the WebSocket protocol is supported here";
-        return Err(Refusal::upgrade(why));
-    }
-    if request.method() != Method::GET || !lists(fields, &CONNECTION, b"upgrade") {
-        let why = "a WebSocket is opened with GET and \"Connection: Upgrade\"";
-        return Err(Refusal::fatal(StatusCode::BAD_REQUEST, why));
-    }
-    let key = only(SEC_WEBSOCKET_KEY).map(str::as_bytes);
-    match key {
-        Some(key) if BASE64.decode(key).is_ok_and(|nonce| nonce.len() == 16) => {
-            Ok(derive_accept_key(key))
-        }
-        _ => {
-            let why = "Sec-WebSocket-Key is not one Base64 text of 16 bytes";
-            Err(Refusal::fatal(StatusCode::BAD_REQUEST, why))
-        }
-    }
 }
 
 /// Takes the socket over once the 101 has left.

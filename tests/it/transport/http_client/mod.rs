@@ -2,8 +2,8 @@
 
 mod elephant;
 mod events;
-mod faults;
+mod requests;
+mod scripts;
 mod server;
 mod streams;
 mod tls;
-mod turns;

@@ -143,13 +143,12 @@ impl Asked {
         let mut all = self.headers.get_all(name).iter();
         let only = all.next()?;
         assert!(all.next().is_none(), "{name} occurs twice: {self:?}");
-        Some(only.to_str().expect("it is text"))
+        Some(std::str::from_utf8(only.as_bytes()).expect("it is text"))
     }
 
-    pub(super) fn answer(self, status: u16, headers: &[(&str, &str)], body: &'static str) {
+    pub(super) fn answer(self, status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) {
         let (tx, rx) = mpsc::channel(1);
-        tx.try_send(Ok(Bytes::from_static(body.as_bytes())))
-            .expect("there is room");
+        tx.try_send(Ok(body.into())).expect("there is room");
         self.respond(status, headers, Pieces(rx));
     }
 
