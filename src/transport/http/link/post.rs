@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Response, StatusCode};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::sessions::Session;
@@ -64,14 +65,17 @@ impl Outgoing {
     }
 }
 
+/// Whether the lane goes on.
+type Flow = ControlFlow<()>;
+
 /// Posts the messages of one lane, until it has ended or the link is closed.
 pub(super) async fn post_all(shared: &Arc<Shared>, lane: &Queue<Outgoing>) {
     while let Some(message) = lane.take().await {
-        let flow = if shared.is_open() {
-            shared.send_message(&message).await
-        } else {
-            shared.initialize(&message).await
+        let sent = match shared.is_open() {
+            true => shared.send_message(&message).await,
+            false => shared.initialize(&message).await,
         };
+        let flow = sent.unwrap_or_else(|failure| shared.give_up(&message, failure));
         if flow.is_break() {
             break;
         }
@@ -80,118 +84,108 @@ pub(super) async fn post_all(shared: &Arc<Shared>, lane: &Queue<Outgoing>) {
 
 impl Shared {
     /// Opens the connection with the client's `initialize`, whose answer is in the POST's response.
-    async fn initialize(self: &Arc<Self>, message: &Outgoing) -> ControlFlow<()> {
+    async fn initialize(self: &Arc<Self>, message: &Outgoing) -> Result<Flow, Failure> {
         let envelope = message.envelope;
         let is_first = envelope.is_some_and(|at| at.method(&message.frame) == "initialize");
         let Some(id) = message.request_id().filter(|_| is_first) else {
             let what = "the first message to this agent has to be \"initialize\"";
-            return self.refuse(message, &Reason::new(reply::INVALID_REQUEST, what));
+            return Ok(self.refuse(message, &Reason::new(reply::INVALID_REQUEST, what)));
         };
         let answer = match self.post(message, None).await {
             Ok(answer) => answer,
-            Err(failure) => {
-                let (is_transient, why) = (failure.is_transient(), failure.to_string());
-                let is_answered = matches!(&failure, Failure::Refused(refusal)
-                    if self.answer_to(&id, &refusal.body).is_some());
-                // Logged also when the client has left by now: the cause of the missing agent is
-                // here.
-                tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
-                let next = self.give_up(message, failure);
-                // There is no connection, as when a WebSocket is not opened; unless the agent
-                // itself answered, and the client may try again.
-                if next.is_break() || is_answered && !is_transient {
-                    return next;
-                }
-                return self.end(match is_transient {
-                    true => LinkError::Unavailable(why),
-                    false => LinkError::Refused(why),
-                });
-            }
+            Err(failure) => return Ok(self.not_initialized(message, &id, failure)),
         };
         let (head, body) = answer.into_parts();
         if let Some(what) = unusable(&head) {
-            return self.end(LinkError::Refused(what));
+            return Ok(self.end(LinkError::Refused(what)));
         }
-        let body = match self.read_answer(body).await {
-            Ok(body) => body,
-            Err(Failure::NoAnswer(fault)) => {
-                return self.end_lost("reading the answer to \"initialize\"", fault.cause());
-            }
-            Err(failure) => return self.give_up(message, failure),
-        };
+        let body = self.read_answer(body).await?;
         let Some(at) = self.answer_to(&id, &body) else {
             let what = "its answer to \"initialize\" is not a JSON-RPC answer";
-            return self.end(LinkError::Refused(what.to_owned()));
+            return Ok(self.end(LinkError::Refused(what.to_owned())));
         };
         let connection = head.headers.get(CONNECTION_ID).cloned();
         if connection.is_none() && at.kind != Kind::Error {
             let what =
                 "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP";
-            return self.end(LinkError::Refused(what.to_owned()));
+            return Ok(self.end(LinkError::Refused(what.to_owned())));
         }
         let flow = self.deliver(body).await;
-        if let Api::Streamable {
-            connection: own, ..
-        } = &self.api
-            && let Some(connection) = connection
-        {
-            if at.kind == Kind::Error {
-                // The client may try again, with another version of the protocol; that opens
-                // another connection, as over a WebSocket.
-                self.delete_connection(connection).await;
-                return flow;
-            }
-            // Only this lane opens the connection, so these are set once.
-            let _ = own.set(connection);
-            if let Some(grace) = headers::time(&head.headers, &headers::GRACE) {
-                let _ = self.server_grace.set(grace);
-            }
-            let (ready, is_ready) = tokio::sync::watch::channel(false);
-            stream::spawn(self, None, ready);
-            wait_open(is_ready).await;
+        let (
+            Api::Streamable {
+                connection: own, ..
+            },
+            Some(connection),
+        ) = (&self.api, connection)
+        else {
+            return Ok(flow);
+        };
+        if at.kind == Kind::Error {
+            // The client may try again, with another version of the protocol; that opens another
+            // connection, as over a WebSocket.
+            self.delete_connection(connection).await;
+            return Ok(flow);
         }
-        flow
+        // Only this lane opens the connection, so these are set once.
+        let _ = own.set(connection);
+        if let Some(grace) = headers::time(&head.headers, &headers::GRACE) {
+            let _ = self.server_grace.set(grace);
+        }
+        let (ready, is_ready) = watch::channel(false);
+        stream::spawn(self, None, ready);
+        wait_open(is_ready).await;
+        Ok(flow)
+    }
+
+    /// Ends the link after an `initialize` that was not accepted, as when a WebSocket is not
+    /// opened; unless the agent itself answered, and the client may try again.
+    fn not_initialized(&self, message: &Outgoing, id: &IdBuf, failure: Failure) -> Flow {
+        let (is_transient, why) = (failure.is_transient(), failure.to_string());
+        let is_answered = matches!(&failure, Failure::Refused(refusal)
+            if self.answer_to(id, &refusal.body).is_some());
+        // Logged also when the client has left by now: the cause of the missing agent is here.
+        tracing::warn!(to = %self.to, "the agent did not get \"initialize\": {why}");
+        let next = self.give_up(message, failure);
+        if next.is_break() || is_answered && !is_transient {
+            return next;
+        }
+        self.end(match is_transient {
+            true => LinkError::Unavailable(why),
+            false => LinkError::Refused(why),
+        })
     }
 
     /// Posts one message of an open connection.
-    async fn send_message(self: &Arc<Self>, message: &Outgoing) -> ControlFlow<()> {
+    async fn send_message(self: &Arc<Self>, message: &Outgoing) -> Result<Flow, Failure> {
         let session = message
             .envelope
             .and_then(|at| self.sessions().of_outgoing(&message.frame, &at));
         if let Some(session) = &session {
-            match self.open_stream(session) {
-                Some(ready) => wait_open(ready).await,
-                None => {
-                    let what = "too many sessions are open over this connection";
-                    return self.refuse(message, &Reason::new(reply::OVERLOADED, what));
-                }
-            }
+            let Some(ready) = self.open_stream(session) else {
+                let what = "too many sessions are open over this connection";
+                return Ok(self.refuse(message, &Reason::new(reply::OVERLOADED, what)));
+            };
+            wait_open(ready).await;
         }
-        match self.post(message, session.as_ref()).await {
-            Ok(answer) => self.accepted(message, answer).await,
+        let answer = match self.post(message, session.as_ref()).await {
+            // A 404 may be about the session: the official Python server does not know one that is
+            // only being loaded. Without it, the same message shows whether the connection is
+            // known.
             Err(Failure::Refused(refusal))
                 if session.is_some() && refusal.status == StatusCode::NOT_FOUND =>
             {
-                self.send_without_session(message, refusal).await
+                let again = self.post(message, None).await;
+                again.map_err(|failure| match failure {
+                    Failure::Refused(again) if !again.is_fatal() => Failure::Refused(Refusal {
+                        text: refusal.text,
+                        ..again
+                    }),
+                    failure => failure,
+                })?
             }
-            Err(failure) => self.give_up(message, failure),
-        }
-    }
-
-    /// A 404 may be about the session: the official Python server does not know one that is only
-    /// being loaded. Without it, the same message shows whether the connection is known.
-    async fn send_without_session(
-        self: &Arc<Self>,
-        message: &Outgoing,
-        refusal: Refusal,
-    ) -> ControlFlow<()> {
-        match self.post(message, None).await {
-            Ok(answer) => self.accepted(message, answer).await,
-            Err(Failure::Refused(again)) if !again.is_fatal() => {
-                self.refuse(message, &refusal.reason())
-            }
-            Err(failure) => self.give_up(message, failure),
-        }
+            answer => answer?,
+        };
+        self.accepted(message, answer).await
     }
 
     /// Handles the response to an accepted message. In ACP the POST is answered with 202 and an
@@ -201,36 +195,30 @@ impl Shared {
         self: &Arc<Self>,
         message: &Outgoing,
         answer: Response<Incoming>,
-    ) -> ControlFlow<()> {
-        let answers_here =
-            answer.status() != StatusCode::ACCEPTED && matches!(self.api, Api::Streamable { .. });
-        let Some(id) = message.request_id().filter(|_| answers_here) else {
-            discard(answer).await;
-            return ControlFlow::Continue(());
-        };
-        if is_type(answer.headers(), "text/event-stream") {
-            let what = "its server answers a POST with a stream of events of its own, which ACP's \
-                        Streamable HTTP does not have";
-            let reason = Reason::new(reply::PEER_LOST, what)
-                .at(ErrorSource::Agent)
-                .delivered(Delivered::Yes);
-            return self.refuse(message, &reason);
-        }
-        if !is_type(answer.headers(), "application/json") {
-            discard(answer).await;
-            return ControlFlow::Continue(());
-        }
-        let body = match self.read_answer(answer.into_body()).await {
-            Ok(body) => body,
-            Err(failure) => return self.give_up(message, failure),
-        };
-        match self.answer_to(&id, &body) {
-            Some(at) => {
-                self.note_answer(&body, &at);
-                self.deliver(body).await
+    ) -> Result<Flow, Failure> {
+        let is_streamable = matches!(self.api, Api::Streamable { .. });
+        let id = message.request_id().filter(|_| is_streamable);
+        let is_answer = is_type(answer.headers(), "application/json");
+        let is_stream = is_type(answer.headers(), "text/event-stream");
+        match id.filter(|_| answer.status() != StatusCode::ACCEPTED) {
+            Some(_) if is_stream => {
+                let what = "its server answers a POST with a stream of events of its own, which \
+                            ACP's Streamable HTTP does not have";
+                let reason = Reason::new(reply::PEER_LOST, what)
+                    .at(ErrorSource::Agent)
+                    .delivered(Delivered::Yes);
+                return Ok(self.refuse(message, &reason));
             }
-            None => ControlFlow::Continue(()),
+            Some(id) if is_answer => {
+                let body = self.read_answer(answer.into_body()).await?;
+                if let Some(at) = self.answer_to(&id, &body) {
+                    self.note_answer(&body, &at);
+                    return Ok(self.deliver(body).await);
+                }
+            }
+            _ => discard(answer).await,
         }
+        Ok(Flow::Continue(()))
     }
 
     /// The body of a response that may hold an answer.
@@ -297,7 +285,7 @@ impl Shared {
     }
 
     /// Decides about a message that was not accepted, and about the link.
-    fn give_up(&self, message: &Outgoing, failure: Failure) -> ControlFlow<()> {
+    fn give_up(&self, message: &Outgoing, failure: Failure) -> Flow {
         let request = message.request_id();
         let reason = match failure {
             Failure::Refused(refusal) if refusal.is_fatal() => {
@@ -316,7 +304,7 @@ impl Shared {
                     self.sessions().client_requests.remove(id.as_id());
                     let length = refusal.body.len();
                     self.received.put(Ok(Decoded::Frame(refusal.body)), length);
-                    return ControlFlow::Continue(());
+                    return Flow::Continue(());
                 }
                 return self.refuse(message, &refusal.reason());
             }
@@ -339,7 +327,7 @@ impl Shared {
     }
 
     /// Reports why a message was not accepted: to the client if it was a request, else to the log.
-    fn refuse(&self, message: &Outgoing, reason: &Reason) -> ControlFlow<()> {
+    fn refuse(&self, message: &Outgoing, reason: &Reason) -> Flow {
         if let Some(id) = message.request_id() {
             self.sessions().client_requests.remove(id.as_id());
             self.fail(&id, reason);
@@ -347,7 +335,7 @@ impl Shared {
             let why = &reason.message;
             tracing::warn!(to = %self.to, "a message to the agent was lost: {why}");
         }
-        ControlFlow::Continue(())
+        Flow::Continue(())
     }
 
     /// The envelope of `body`, if it answers the request.

@@ -136,27 +136,3 @@ impl Drop for UnauthenticatedSocket {
         counts.retain(|_, count| *count > 0);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sockets_are_limited_per_network_and_overall() {
-        let limits = Limits {
-            unauthenticated_sockets: 2,
-            http_sockets: 8,
-            ..Limits::default()
-        };
-        let sockets = UnauthenticatedSockets::new(&limits);
-        let add = |text: &str| sockets.add(text.parse().expect("an address"));
-        let first = add("2001:db8:1:2::1").expect("the first");
-        let _second = add("2001:db8:1:2:ffff::2").expect("the second");
-        assert!(add("2001:db8:1:2::3").is_none(), "the same network");
-        let _third = add("2001:db8:1:3::1").expect("another network");
-        let _fourth = add("::ffff:192.0.2.1").expect("the fourth of all");
-        assert!(add("198.51.100.1").is_none(), "half of the sockets");
-        drop(first);
-        assert!(add("198.51.100.1").is_some());
-    }
-}

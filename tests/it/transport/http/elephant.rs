@@ -79,3 +79,30 @@ fn an_elephant_client_names_itself_and_has_one_stream() {
         });
     }
 }
+
+#[test]
+fn an_elephant_request_is_received_once_and_its_id_is_free_once_it_is_answered() {
+    run(async {
+        let mut site = Site::open(How::H1, Limits::default()).await;
+        let caller = site.caller.clone();
+        let mut events = caller.events_at("/acp/sse?client_id=a", &[]).await;
+        let mut link = accept(&mut *site.listener).await;
+        let path = "/acp/rpc?client_id=a";
+        let post = async |body: &str| {
+            let reply = caller.ask("POST", path, &[JSON], body).await;
+            reply.status.as_u16()
+        };
+        let request = |method| format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}"}}"#);
+        let answer = r#"{"id":3,"result":{}}"#;
+        for method in ["wait", "other", "other", "wait"] {
+            let request = request(method);
+            assert_eq!(post(&request).await, 202);
+            assert_eq!(post(&request).await, 202, "a repeat of an open request");
+            let conflict = post(&request.replace(method, "third")).await;
+            assert_eq!(conflict, 409, "the id of an open request");
+            assert_eq!(received(&mut *link.rx).await, Frame::from(request));
+            send(&mut *link.tx, answer).await.unwrap();
+            assert_eq!(events.data().await, answer);
+        }
+    });
+}
