@@ -9,9 +9,7 @@ use acp_relay::transport::{Link, Setup};
 
 use super::gate::{gate, token};
 use crate::support::link::{accept, listen, received, run, send, setup};
-use crate::transport::http::caller::{Caller, INITIALIZE};
-
-const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+use crate::transport::http::caller::{Caller, INITIALIZE, INITIALIZED};
 
 #[test]
 fn a_connection_id_is_useless_to_other_principals() {

@@ -4,6 +4,7 @@ mod frames;
 pub(crate) mod http;
 mod http_client;
 mod pairs;
+mod script;
 mod sockets;
 mod streams;
 mod suite;

@@ -9,8 +9,6 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
-use std::time::Duration;
-
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::process::set_watchdog;
@@ -19,8 +17,7 @@ use acp_relay::transport::{
 };
 use tempfile::TempDir;
 
-use super::http::caller::{How, Site};
-use super::http::linked;
+use super::http::caller::{INITIALIZE, INITIALIZED};
 use crate::support::link::{accept, close, listen, next, received, run, send, setup_with};
 
 /// Two ends of one fresh link.
@@ -117,18 +114,22 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
     }
 }
 
+/// Our own client and our own listener, after `initialize`.
 async fn over_http(limits: &Limits) -> Pair {
-    let limits = Limits {
-        http_grace: Duration::from_millis(300),
-        ..limits.clone()
-    };
-    let mut site = Site::open(How::H1, limits).await;
-    let (client, server) = linked::pair(&mut site).await;
+    let setup = setup_with(limits.clone());
+    let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
+    let client = registry::connect(&listener.address(), &setup).await;
+    let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
+    send(&mut *client.tx, INITIALIZE).await.unwrap();
+    let mut server = accept(&mut *listener).await;
+    received(&mut *server.rx).await;
+    send(&mut *server.tx, INITIALIZED).await.unwrap();
+    received(&mut *client.rx).await;
     Pair {
         scheme: "http",
         client,
         server,
-        _kept: Box::new(site),
+        _kept: Box::new(listener),
     }
 }
 

@@ -208,14 +208,14 @@ fn messages_that_were_sent_before_the_close_arrive() {
     each(async |mut pair| {
         let (client, server) = (&mut pair.client, &mut pair.server);
         let sending = async {
-            for number in 0..500 {
+            for number in 0..100 {
                 feed(&mut *client.tx, numbered(number)).await.unwrap();
             }
             // Closing flushes.
             close(&mut *client.tx, CloseReason::Done).await.unwrap();
         };
         let receiving = async {
-            for number in 0..500 {
+            for number in 0..100 {
                 assert_eq!(
                     received(&mut *server.rx).await,
                     Frame::from(numbered(number))
@@ -231,8 +231,9 @@ fn messages_that_were_sent_before_the_close_arrive() {
 fn a_peer_that_vanishes_ends_the_stream() {
     each(async |mut pair| {
         send(&mut *pair.client.tx, numbered(1)).await.unwrap();
-        if pair.scheme == "exec" {
-            // A child that is dropped is killed before it forwards what it has read.
+        if ["exec", "http"].contains(&pair.scheme) {
+            // A child that is dropped is killed before it forwards what it has read, and a POST is
+            // cut off.
             assert_eq!(
                 received(&mut *pair.server.rx).await,
                 Frame::from(numbered(1))

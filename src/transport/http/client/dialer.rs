@@ -25,10 +25,8 @@ pub type HttpStream = Box<dyn ClientStream>;
 
 /// A byte stream to a server.
 pub trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Whether HTTP/2 was negotiated.
-    fn is_http2(&self) -> bool {
-        false
-    }
+    /// Its address, and whether HTTP/2 was negotiated.
+    fn connected(&self) -> Connected;
 }
 
 /// Opens connections to one server.
@@ -114,21 +112,31 @@ impl Service<Uri> for Dialer {
     }
 }
 
-impl ClientStream for TcpStream {}
+impl ClientStream for TcpStream {
+    fn connected(&self) -> Connected {
+        Connection::connected(self)
+    }
+}
 
-impl ClientStream for UnixStream {}
+impl ClientStream for UnixStream {
+    fn connected(&self) -> Connected {
+        Connection::connected(self)
+    }
+}
 
 impl ClientStream for TlsStream<TcpStream> {
-    fn is_http2(&self) -> bool {
-        self.get_ref().1.alpn_protocol() == Some(b"h2")
+    fn connected(&self) -> Connected {
+        let (socket, tls) = self.get_ref();
+        let connected = Connection::connected(socket);
+        match tls.alpn_protocol() == Some(b"h2") {
+            true => connected.negotiated_h2(),
+            false => connected,
+        }
     }
 }
 
 impl Connection for HttpStream {
     fn connected(&self) -> Connected {
-        match self.is_http2() {
-            true => Connected::new().negotiated_h2(),
-            false => Connected::new(),
-        }
+        (**self).connected()
     }
 }

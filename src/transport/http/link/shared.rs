@@ -12,9 +12,10 @@ use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, Uri};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
@@ -52,8 +53,8 @@ pub(super) struct Shared {
     pub(super) next_post: AtomicU64,
     /// The longest time between two keep-alives on a silent stream, once that is known.
     pub(super) keepalive: Mutex<Option<Duration>>,
-    /// Notified when a session's stream is closed.
-    pub(super) stream_closed: Notify,
+    /// The tasks that read sessions' streams.
+    pub(super) session_streams: TaskTracker,
     /// Cancelled when the link has ended, for whatever reason.
     pub(super) ended: CancellationToken,
 }
@@ -111,7 +112,7 @@ impl Shared {
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
-            stream_closed: Notify::new(),
+            session_streams: TaskTracker::new(),
             ended: CancellationToken::new(),
         }
     }
@@ -241,18 +242,9 @@ impl Shared {
     /// Ends the link as its server does, once the last messages on sessions' streams are received,
     /// which come on sockets of their own.
     pub(super) async fn closed_by_server(&self, fault: Option<LinkError>) {
-        let all_closed = async {
-            loop {
-                let closed = self.stream_closed.notified();
-                tokio::pin!(closed);
-                closed.as_mut().enable();
-                if self.sessions().streams.is_empty() {
-                    return;
-                }
-                closed.await;
-            }
-        };
-        if timeout(CLOSE_GRACE, all_closed).await.is_err() {
+        self.session_streams.close();
+        let all_read = timeout(CLOSE_GRACE, self.session_streams.wait());
+        if all_read.await.is_err() {
             tracing::warn!(to = %self.to, "the last messages of a session did not arrive in time");
         }
         self.received.end(fault.map(Err));

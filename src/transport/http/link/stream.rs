@@ -109,9 +109,14 @@ impl Shared {
 
 /// Opens a stream and passes on its events, in a task that ends with the link.
 pub(super) fn spawn(shared: &Arc<Shared>, session: Option<Session>, ready: watch::Sender<bool>) {
-    let stream = Stream::new(shared, session);
-    let ended = shared.ended.clone();
-    tokio::spawn(async move { ended.run_until_cancelled_owned(stream.run(ready)).await });
+    let is_own = session.is_none();
+    let (stream, ended) = (Stream::new(shared, session), shared.ended.clone());
+    let reading = async move { ended.run_until_cancelled_owned(stream.run(ready)).await };
+    if is_own {
+        tokio::spawn(reading);
+    } else {
+        shared.session_streams.spawn(reading);
+    }
 }
 
 impl Stream {
@@ -413,7 +418,6 @@ impl Stream {
     fn remove_stream(&self) {
         if let Some(session) = &self.session {
             self.shared.sessions().streams.remove(session);
-            self.shared.stream_closed.notify_waiters();
         }
     }
 

@@ -55,9 +55,11 @@ where
         refusal.into_response()
     } else if let Some(proof) = proof(port, &request, caller) {
         return (StatusCode::NO_CONTENT, [(PROOF, proof)]).into_response();
-    } else if page.is_some() && is_preflight(&request) {
+    } else if page.is_some()
+        && let Some(answer) = preflight(&request, methods)
+    {
         // A browser sends it before it sends a token.
-        preflight(methods)
+        answer
     } else {
         // The sender is authenticated before a byte of the body is read.
         match authenticate(&rules.gate, &request, caller) {
@@ -141,14 +143,10 @@ fn proof<B>(port: &Port, request: &Request<B>, caller: &Caller) -> Option<Header
     HeaderValue::try_from(proof).ok()
 }
 
-fn is_preflight<B>(request: &Request<B>) -> bool {
-    let asks = request
-        .headers()
-        .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    asks && request.method() == Method::OPTIONS
-}
-
-fn preflight(methods: &'static str) -> Response {
+/// The answer to a page's preflight request.
+fn preflight<B>(request: &Request<B>, methods: &'static str) -> Option<Response> {
+    let asks = request.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+    asks.filter(|_| request.method() == Method::OPTIONS)?;
     let private_network = HeaderName::from_static("access-control-allow-private-network");
     let fields = [
         (ACCESS_CONTROL_ALLOW_METHODS, methods),
@@ -156,7 +154,7 @@ fn preflight(methods: &'static str) -> Response {
         (ACCESS_CONTROL_MAX_AGE, "600"),
         (private_network, "true"),
     ];
-    (StatusCode::NO_CONTENT, fields).into_response()
+    Some((StatusCode::NO_CONTENT, fields).into_response())
 }
 
 /// Reports a refusal: to the accept loop when it ends the socket and has a text, otherwise only to

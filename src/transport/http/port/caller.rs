@@ -4,7 +4,6 @@
 //! limited by address and in total, so that other clients still find one; `Limits::handshake`
 //! bounds how long a client may stay unauthenticated.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,12 +42,12 @@ pub(crate) struct AuthenticatedClient {
     pub(in crate::transport) wanted_agent: Option<Arc<str>>,
 }
 
-/// The numbers of unauthenticated sockets, by address.
+/// The addresses of unauthenticated sockets.
 #[derive(Debug)]
 pub(super) struct UnauthenticatedSockets {
     max_per_address: usize,
     max: usize,
-    counts: Mutex<HashMap<IpAddr, usize>>,
+    open: Mutex<Vec<IpAddr>>,
 }
 
 /// One of them, until it is dropped.
@@ -108,20 +107,19 @@ impl UnauthenticatedSockets {
         Arc::new(Self {
             max_per_address: limits.unauthenticated_sockets,
             max: (limits.http_sockets / 2).max(1),
-            counts: Mutex::default(),
+            open: Mutex::default(),
         })
     }
 
     /// Counts another one; `None` when there are too many.
     fn add(self: &Arc<Self>, address: IpAddr) -> Option<UnauthenticatedSocket> {
         let address = address_group(address);
-        let mut counts = self.counts.lock();
-        let total: usize = counts.values().sum();
-        let count = counts.get(&address).copied().unwrap_or(0);
-        if total >= self.max || count >= self.max_per_address {
+        let mut open = self.open.lock();
+        let same = open.iter().filter(|one| **one == address);
+        if open.len() >= self.max || same.count() >= self.max_per_address {
             return None;
         }
-        counts.insert(address, count + 1);
+        open.push(address);
         let sockets = self.clone();
         Some(UnauthenticatedSocket { sockets, address })
     }
@@ -129,10 +127,9 @@ impl UnauthenticatedSockets {
 
 impl Drop for UnauthenticatedSocket {
     fn drop(&mut self) {
-        let mut counts = self.sockets.counts.lock();
-        if let Some(count) = counts.get_mut(&self.address) {
-            *count -= 1;
+        let mut open = self.sockets.open.lock();
+        if let Some(at) = open.iter().position(|one| *one == self.address) {
+            open.swap_remove(at);
         }
-        counts.retain(|_, count| *count > 0);
     }
 }

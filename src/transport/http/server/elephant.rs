@@ -8,10 +8,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
-use hyper::StatusCode;
-use hyper::http::request::Parts;
+use hyper::{StatusCode, Uri};
 
 use super::connection::Connection;
 use super::events::EventStream;
@@ -26,14 +25,11 @@ use crate::transport::http::port::caller::AuthenticatedClient;
 /// Longest name of a client, in bytes.
 const MAX_CLIENT_ID: usize = 256;
 
-/// The name that a client gives itself.
-pub(super) struct ClientId(String);
-
 /// Answers `POST …/rpc`.
 pub(super) async fn rpc(
     State(service): State<Arc<AcpService>>,
     sender: AuthenticatedClient,
-    ClientId(client): ClientId,
+    uri: Uri,
     request: Request,
 ) -> Result<Response, Refusal> {
     check_type(request.headers())?;
@@ -41,7 +37,7 @@ pub(super) async fn rpc(
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad_request("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = connection_of(&service, &client, &sender).await?;
+    let connection = connection_of(&service, &uri, &sender).await?;
     let _serving = connection.begin_request();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
@@ -60,40 +56,33 @@ pub(super) async fn rpc(
 pub(super) async fn sse(
     State(service): State<Arc<AcpService>>,
     sender: AuthenticatedClient,
-    ClientId(client): ClientId,
+    uri: Uri,
 ) -> Result<Response, Refusal> {
-    let connection = connection_of(&service, &client, &sender).await?;
+    let connection = connection_of(&service, &uri, &sender).await?;
     let lease = connection.open(CONNECTION, Opening::Takeover)?;
     Ok(EventStream::new(connection, lease).into_response())
 }
 
-impl<S: Sync> FromRequestParts<S> for ClientId {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
-        let query = parts.uri.query().unwrap_or_default();
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let named = pairs.find(|(name, _)| *name == "client_id");
-        match named {
-            Some((_, id)) if !id.is_empty() && id.len() <= MAX_CLIENT_ID => Ok(Self(id.to_owned())),
-            _ => Err(Refusal::bad_request(
-                "client_id is missing from the query, or is longer than 256 bytes",
-            )),
-        }
-    }
-}
-
-/// The connection of a client, which its first request opens.
+/// The connection of a client, which names itself in the query; its first request opens it.
 async fn connection_of(
     service: &AcpService,
-    client: &str,
+    uri: &Uri,
     sender: &AuthenticatedClient,
 ) -> Result<Arc<Connection>, Refusal> {
-    let (connection, new) =
-        service
-            .connections
-            .open_elephant(client, &sender.principal, &service.port.limits);
-    if new {
+    let query = uri.query().unwrap_or_default();
+    let mut ids = query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("client_id="));
+    let id = ids
+        .next()
+        .filter(|id| (1..=MAX_CLIENT_ID).contains(&id.len()));
+    let id = id.ok_or_else(|| {
+        let why = "client_id is missing from the query, or is longer than 256 bytes";
+        Refusal::bad_request(why)
+    })?;
+    let (owner, limits) = (&sender.principal, &service.port.limits);
+    let (connection, is_new) = service.connections.open_elephant(id, owner, limits);
+    if is_new {
         service.announce(&connection, sender).await?;
     }
     Ok(connection)

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use hyper::header::{ACCEPT, HeaderMap, HeaderValue, UPGRADE};
+use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 
 use super::events::{EventStream, read_id};
 use super::refusal::Refusal;
 use super::routing::SESSION_ID;
 use super::service::{AcpService, single};
 use super::streams::{CONNECTION, Opening};
-use crate::transport::http::headers::{self, LAST_EVENT_ID, wants_upgrade};
+use crate::transport::http::headers::{self, LAST_EVENT_ID};
 use crate::transport::http::port::caller::AuthenticatedClient;
 
 /// Opens a stream of the client.
@@ -21,11 +21,6 @@ pub(super) async fn open_stream(
     client: AuthenticatedClient,
     fields: HeaderMap,
 ) -> Result<Response, Refusal> {
-    // h2c is obsolete (RFC 9113, 3.1): such a request is served as any other GET.
-    if fields.contains_key(UPGRADE) && !wants_upgrade(&fields, b"h2c") {
-        let why = "this endpoint upgrades to WebSocket and to nothing else";
-        return Err(Refusal::upgrade(why));
-    }
     check_accept(&fields)?;
     let connection = service.connection(&fields, &client)?;
     let connection = connection.ok_or_else(Refusal::no_connection)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE};
+use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper::{StatusCode, Version};
 use hyper_util::rt::TokioIo;
@@ -37,6 +37,9 @@ pub(super) async fn upgrade(
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";
         return Err(Refusal::upgrade(why));
     }
+    // It may be one of several in a list, which the library does not read.
+    let protocol = HeaderValue::from_static("websocket");
+    request.headers_mut().insert(UPGRADE, protocol);
     let answer = create_response_with_body(&request, Body::empty);
     let mut answer = answer.map_err(|error| match error {
         Error::Protocol(ProtocolError::MissingSecWebSocketVersionHeader) => {

@@ -88,7 +88,7 @@ pub(crate) struct Open {
 
 pub(crate) const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
 
 impl Site {
     pub(crate) async fn open(how: How, limits: Limits) -> Self {

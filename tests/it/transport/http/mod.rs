@@ -6,5 +6,4 @@ pub(crate) mod caller;
 mod codes;
 mod elephant;
 mod endings;
-pub(super) mod linked;
 mod streams;

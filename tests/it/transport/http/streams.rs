@@ -5,14 +5,19 @@
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::Link;
+use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::caller::{Caller, How, Open, Site};
 use crate::support::link::{ready, received, run, send};
+use crate::transport::script::{Run, fields, runs_of};
+
+const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
 /// An open connection: its client, and the relay's link.
 struct Connection {
@@ -82,203 +87,54 @@ fn answer(id: u32) -> String {
 }
 
 #[test]
-fn every_message_comes_on_its_stream() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        let mut own = connection.events(None).await;
-        // Before the client knows a session, its messages come on the connection's stream.
-        connection
-            .ask(None, r#"{"id":1,"method":"session/new","params":{}}"#)
-            .await;
-        connection.send(&update("a", "early")).await;
-        assert_eq!(own.data().await, update("a", "early"));
-        let new = r#"{"id":1,"result":{"sessionId":"a"}}"#;
-        connection.send(new).await;
-        assert_eq!(own.data().await, new);
-        // From then on they come on the session's stream, open or not.
-        connection.send(&update("a", "late")).await;
-        let mut a = connection.events(Some("a")).await;
-        assert_eq!(a.fields["acp-session-id"], "a");
-        assert_eq!(a.data().await, update("a", "late"));
-        // A stream opened before its session is known; the client names it then.
-        let mut b = connection.events(Some("b")).await;
-        connection
-            .ask(Some("b"), &request(2, "session/load", "b"))
-            .await;
-        connection.send(&update("b", "history")).await;
-        assert_eq!(b.data().await, update("b", "history"));
-        connection.send(&answer(2)).await;
-        assert_eq!(b.data().await, answer(2));
-        connection
-            .ask(Some("a"), &request(3, "session/prompt", "a"))
-            .await;
-        connection
-            .ask(Some("b"), &request(4, "session/prompt", "b"))
-            .await;
-        connection
-            .ask(Some("a"), &request(5, "session/fork", "a"))
-            .await;
-        // Answers in another order.
-        for id in [5, 4, 3] {
-            connection.send(&answer(id)).await;
-        }
-        assert_eq!(own.data().await, answer(5));
-        assert_eq!(b.data().await, answer(4));
-        assert_eq!(a.data().await, answer(3));
-        // Messages that name no session, and text that is no message.
-        for text in [
-            r#"{"method":"$/cancel","params":{"sessionId":"a"}}"#,
-            "{}",
-            "nonsense",
-        ] {
-            connection.send(text).await;
-            assert_eq!(own.data().await, text);
-        }
-    });
+fn messages_go_as_their_scripts_say() {
+    run(join_all(
+        runs_of("http/streams.txt", &[]).into_iter().map(play),
+    ));
 }
 
-#[test]
-fn the_answer_to_a_load_or_resume_follows_the_history() {
-    let methods = ["session/load", "session/resume"];
-    for method in methods {
-        run(async {
-            let mut connection = Connection::new(Limits::default()).await;
-            let mut own = connection.events(None).await;
-            // The session's stream is not open: all comes on one stream, even if it opens later.
-            connection.ask(None, &request(1, method, "a")).await;
-            connection.send(&update("a", "one")).await;
-            assert_eq!(own.data().await, update("a", "one"));
-            let mut a = connection.events(Some("a")).await;
-            connection.send(&update("a", "two")).await;
-            connection.send(&answer(1)).await;
-            assert_eq!(own.data().await, update("a", "two"));
-            assert_eq!(own.data().await, answer(1));
-            connection.send(&update("a", "three")).await;
-            assert_eq!(a.data().await, update("a", "three"));
-            // The stream is open, as with the official clients of TypeScript and Rust.
-            connection.ask(Some("a"), &request(2, method, "a")).await;
-            connection.send(&update("a", "four")).await;
-            connection.send(&answer(2)).await;
-            connection.send(&update("a", "five")).await;
-            assert_eq!(a.data().await, update("a", "four"));
-            assert_eq!(a.data().await, answer(2));
-            assert_eq!(a.data().await, update("a", "five"));
-            // Without a history as well: later messages must not overtake the answer.
-            connection.ask(None, &request(3, method, "b")).await;
-            connection.send(&answer(3)).await;
-            assert_eq!(own.data().await, answer(3));
-        });
+async fn play(mut script: Run) {
+    let mut connection = Connection::new(Limits::default()).await;
+    let mut streams = HashMap::new();
+    for line in std::mem::take(&mut script.lines) {
+        let Some(line) = script.expand(&line) else {
+            continue;
+        };
+        let at = format!("{}: {line}", script.case);
+        let (word, rest) = line.split_once(' ').expect(&at);
+        let (first, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let session = Some(first).filter(|session| *session != "-");
+        match word {
+            ">" => connection.ask(session, text).await,
+            "<" => connection.send(rest).await,
+            "POST" => {
+                let (status, text) = text.split_once(' ').expect(&at);
+                let found = connection.post(session, text).await.to_string();
+                assert_eq!(found, status, "{at}");
+            }
+            "open" => {
+                let fields = [vec![connection.name()], fields(text)].concat();
+                let events = connection.caller.events(&fields).await;
+                streams.insert(first.to_owned(), events);
+            }
+            "leave" => {
+                streams.remove(first);
+                // Until the server has noticed it.
+                let fields = [&[connection.name(), EVENTS][..], &fields(text)].concat();
+                while connection.caller.try_events(&fields).await.is_none() {}
+            }
+            stream => {
+                let name = stream.trim_end_matches(':');
+                let events = streams.get_mut(name).expect(&at);
+                match (stream.strip_suffix(':'), text.strip_prefix("is ")) {
+                    (Some(_), _) => assert_eq!(events.data().await, rest, "{at}"),
+                    // The id of its next event, which has no data.
+                    (None, Some(id)) => assert_eq!(events.next().await.unwrap().id, id, "{at}"),
+                    (None, None) => script.set(text, events.next().await.unwrap().id),
+                }
+            }
+        }
     }
-}
-
-#[test]
-fn a_history_whose_stream_broke_still_precedes_the_answer() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        let mut own = connection.events(None).await;
-        let mut a = connection.events(Some("a")).await;
-        let opening = a.next().await.unwrap();
-        connection
-            .ask(Some("a"), &request(1, "session/load", "a"))
-            .await;
-        connection.send(&update("a", "one")).await;
-        assert_eq!(a.data().await, update("a", "one"));
-        // The stream breaks before the client has read the update.
-        drop(a);
-        let fresh = [
-            connection.name(),
-            ("acp-session-id", "a"),
-            ("accept", "text/event-stream"),
-        ];
-        while connection.caller.try_events(&fresh).await.is_none() {}
-        connection.send(&answer(1)).await;
-        let back = [
-            connection.name(),
-            ("acp-session-id", "a"),
-            ("last-event-id", &opening.id),
-        ];
-        let mut a = connection.caller.events(&back).await;
-        assert_eq!(a.data().await, update("a", "one"));
-        assert_eq!(a.data().await, answer(1));
-        connection.send("{}").await;
-        assert_eq!(own.data().await, "{}");
-    });
-}
-
-#[test]
-fn an_answer_must_name_the_session_of_its_request() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        let mut a = connection.events(Some("a")).await;
-        connection
-            .ask(Some("a"), &request(1, "session/prompt", "a"))
-            .await;
-        let permission = request(0, "session/request_permission", "a");
-        connection.send(&permission).await;
-        assert_eq!(a.data().await, permission);
-        assert_eq!(connection.post(Some("b"), &answer(0)).await, 400);
-        // The official Rust client names no session here.
-        connection.ask(None, &answer(0)).await;
-        connection.send(&permission).await;
-        assert_eq!(a.data().await, permission);
-        connection.ask(Some("a"), &answer(0)).await;
-        // The core decides about an answer to no request.
-        connection.ask(Some("b"), &answer(99)).await;
-    });
-}
-
-#[test]
-fn the_header_alone_chooses_the_stream_of_the_answer() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        let mut a = connection.events(Some("a")).await;
-        let text = r#"{"id":1,"method":"session/prompt","params":{}}"#;
-        connection.ask(Some("a"), text).await;
-        connection.send(&answer(1)).await;
-        assert_eq!(a.data().await, answer(1));
-        // The session in the message alone is enough as well.
-        connection
-            .ask(None, &request(2, "session/prompt", "a"))
-            .await;
-        connection.send(&answer(2)).await;
-        assert_eq!(a.data().await, answer(2));
-    });
-}
-
-#[test]
-fn a_repeated_message_is_received_once() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        let mut a = connection.events(Some("a")).await;
-        let prompt = request(1, "session/prompt", "a");
-        connection.ask(Some("a"), &prompt).await;
-        assert_eq!(
-            connection.post(Some("a"), &prompt).await,
-            202,
-            "while it is open"
-        );
-        let other = request(1, "session/set_mode", "a");
-        assert_eq!(connection.post(Some("a"), &other).await, 409);
-        connection.send(&answer(1)).await;
-        assert_eq!(a.data().await, answer(1));
-        assert_eq!(
-            connection.post(Some("a"), &prompt).await,
-            202,
-            "once it is answered"
-        );
-        let permission = request(1, "session/request_permission", "a");
-        connection.send(&permission).await;
-        connection.ask(Some("a"), &answer(1)).await;
-        assert_eq!(connection.post(Some("a"), &answer(1)).await, 202);
-        // An id may be reused for another request, and the same answer for a new request is new.
-        connection.ask(Some("a"), &other).await;
-        connection.send(&permission).await;
-        connection.ask(Some("a"), &answer(1)).await;
-        // Notifications have no id and are never repetitions.
-        let notice = r#"{"method":"x"}"#;
-        connection.ask(None, notice).await;
-        connection.ask(None, notice).await;
-    });
 }
 
 #[test]
@@ -337,34 +193,6 @@ fn a_client_that_reconnects_is_sent_all_it_missed_or_refused() {
         // A refused request does not affect the open stream.
         connection.send(&text(60)).await;
         assert_eq!(own.data().await, text(60));
-    });
-}
-
-#[test]
-fn a_stream_that_broke_before_its_first_message_is_resumed() {
-    run(async {
-        let mut connection = Connection::new(Limits::default()).await;
-        for session in [None, Some("a")] {
-            let opening = connection.events(session).await.next().await.unwrap();
-            assert_eq!(opening.data, "");
-            // The server may not have noticed yet that the client is gone.
-            let mut fields = vec![connection.name(), ("last-event-id", &opening.id)];
-            fields.extend(session.map(|session| ("acp-session-id", session)));
-            let mut again = connection.caller.events(&fields).await;
-            assert_eq!(again.next().await.unwrap(), opening);
-            match session {
-                None => connection.send(r#"{"method":"first"}"#).await,
-                Some(_) => {
-                    connection
-                        .ask(session, &request(1, "session/prompt", "a"))
-                        .await;
-                    connection.send(&update("a", "first")).await;
-                }
-            }
-            let first = again.event().await;
-            assert!(first.data.contains("first"), "{first:?}");
-            assert_ne!(first.id, opening.id);
-        }
     });
 }
 

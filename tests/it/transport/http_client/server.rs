@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::link::{received, send};
+pub(super) use crate::transport::http::caller::{INITIALIZE, INITIALIZED};
 
 /// A request that waits for the test's answer.
 #[derive(Debug)]
@@ -133,10 +134,6 @@ impl Server {
         link.unwrap_or_else(|fault| panic!("{fault}"))
     }
 }
-
-pub(super) const INITIALIZE: &str =
-    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;
 
 impl Asked {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
