@@ -32,9 +32,6 @@ const FORWARD_HEADERS: [HeaderName; 7] = [
     HeaderName::from_static("cf-connecting-ip"),
 ];
 
-/// Parts of the names of query parameters in which other servers take a token.
-const QUERY_NAMES: [&str; 4] = ["token", "auth", "bearer", "key"];
-
 /// The challenge where there is no token.
 const NO_TOKEN: &str = "Bearer realm=\"acp-relay\"";
 
@@ -66,7 +63,7 @@ pub(super) fn authenticate<B>(
     let not_needed = gate.requires_user(credentials.reachability) && gate.is_user(credentials.user);
     let principal = verdict.map_err(|denial| match denial {
         Denial::Wrong if not_needed => unauthorized(INVALID_TOKEN, NOT_NEEDED),
-        denial => refusal(denial, request),
+        denial => refusal(denial),
     })?;
     caller.set_authenticated();
     Ok(AuthenticatedClient {
@@ -130,16 +127,7 @@ fn subprotocols(fields: &HeaderMap) -> impl Iterator<Item = &str> {
     texts.flat_map(|text| text.split(',')).map(str::trim)
 }
 
-fn token_in_query<B>(request: &Request<B>) -> bool {
-    let query = request.uri().query().unwrap_or_default();
-    let mut names = query.split('&').filter_map(|pair| pair.split('=').next());
-    names.any(|name| {
-        let name = name.to_ascii_lowercase();
-        QUERY_NAMES.iter().any(|part| name.contains(part))
-    })
-}
-
-fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
+fn refusal(denial: Denial) -> Refusal {
     match denial {
         Denial::TooOften(wait) => {
             let why = "too many wrong tokens have come from this address; try again later";
@@ -149,15 +137,11 @@ fn refusal<B>(denial: Denial, request: &Request<B>) -> Refusal {
             refusal.with_field(RETRY_AFTER, &seconds.to_string())
         }
         Denial::Wrong => unauthorized(INVALID_TOKEN, "this token is invalid or expired"),
-        Denial::Missing if token_in_query(request) => unauthorized(
-            NO_TOKEN,
-            "a token in the address is not accepted, because addresses are logged; send it as \
-             \"Authorization: Bearer TOKEN\"",
-        ),
         Denial::Missing => unauthorized(
             NO_TOKEN,
-            "a token is needed: \"Authorization: Bearer TOKEN\", or from a page the WebSocket \
-             subprotocol acp.bearer.BASE64URL; `acp-relay token show` prints it",
+            "a token is needed, and never in the address: \"Authorization: Bearer TOKEN\", or from \
+             a page the WebSocket subprotocol acp.bearer.BASE64URL; `acp-relay token show` prints \
+             it",
         ),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) why: Why,
     /// Headers with what to do instead.
-    fields: HeaderMap,
+    fields: Vec<(HeaderName, HeaderValue)>,
     /// Whether the socket is closed after it.
     pub(super) hang_up: bool,
     /// The reason it is counted under; `None` when it is not counted.
@@ -79,7 +79,7 @@ impl Refusal {
     /// Adds a header, in HTTP/1.1 form.
     pub(crate) fn with_field(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
-            self.fields.insert(name, value);
+            self.fields.push((name, value));
         }
         self
     }
@@ -94,7 +94,7 @@ impl Refusal {
         Self {
             status,
             why,
-            fields: HeaderMap::new(),
+            fields: Vec::new(),
             hang_up: false,
             count_as: counted(status),
         }
@@ -113,7 +113,7 @@ impl Refusal {
 
     /// Its headers.
     pub(crate) fn take_fields(&mut self) -> HeaderMap {
-        std::mem::take(&mut self.fields)
+        std::mem::take(&mut self.fields).into_iter().collect()
     }
 }
 

@@ -171,7 +171,7 @@ pub(super) fn session_of<'a>(
 ) -> Result<Option<Cow<'a, str>>, Refusal> {
     let named = session_in(envelope, frame);
     let differs = header.is_some_and(|header| named.as_ref().is_some_and(|named| named != header));
-    let session = named.or(header.map(Cow::Borrowed));
+    let session = named.or_else(|| header.map(Cow::Borrowed));
     let method = envelope.method(frame);
     let why = match &session {
         _ if differs => "Acp-Session-Id and params.sessionId differ",
