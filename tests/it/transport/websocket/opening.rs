@@ -94,11 +94,6 @@ fn other_requests_are_answered_with_an_http_error() {
                 "Key",
             ),
             (
-                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY, KEY]),
-                "400",
-                "Key",
-            ),
-            (
                 request("POST", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
                 "400",
                 "GET",
