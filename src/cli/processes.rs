@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::transport::process::{adopt_orphans, forbid_agents, settle, watchdog};
+use crate::transport::process::{adopt_orphans, settle, watchdog};
 
 /// Time for the operating system to remove the remaining processes. All have been killed before.
 const REAP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -24,9 +24,7 @@ pub(super) fn watchdog() -> Option<ExitCode> {
 /// such process is left. Where that is not possible (on Linux without `/proc`), starting an agent
 /// fails; connecting to one that listens needs no process of ours.
 pub(super) fn run_and_reap(main: impl FnOnce() -> ExitCode) -> ExitCode {
-    if let Err(error) = own_file().and_then(adopt_orphans) {
-        forbid_agents(&error);
-    }
+    adopt_orphans(own_file());
     let code = main();
     if !settle(REAP_TIMEOUT) {
         tracing::warn!("a process of an agent has not exited yet");

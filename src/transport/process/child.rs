@@ -1,7 +1,8 @@
-//! Starts an agent and holds its process.
+//! `exec:` and the command after `--`: starts an agent and holds its process.
 //!
 //! The arguments go to the operating system as they are: no shell. Dropping a [`Process`] kills its
-//! whole tree (see `watchdog`).
+//! whole tree (see `watchdog`). A process that the relay starts is always the agent, so this
+//! transport only connects.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,11 +17,13 @@ use tokio::io::{AsyncRead as _, AsyncReadExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::control::{self, REPORT, Report};
+use super::control::{self, Report, read_report};
 use super::stderr::Stderr;
 use super::{Launch, children, program};
 use crate::jsonrpc::Limits;
-use crate::transport::{Exit, LinkGuard, OpenError, Peer, PeerKind, StderrCallback, StopStep};
+use crate::transport::{
+    Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, stream,
+};
 
 /// An agent that was started.
 #[derive(Debug)]
@@ -38,19 +41,28 @@ pub struct Child {
 /// A running agent. Dropping it kills and reaps the process and all its descendants.
 #[derive(Debug)]
 pub struct Process {
-    pid: u32,
-    watchdog: Watchdog,
+    pid: Pid,
+    /// The socket to its watchdog.
+    control: UnixStream,
     /// How it exited, once that is known.
     exited: Option<Exit>,
     stderr: Stderr,
 }
 
-/// The relay's end of the socket to a watchdog. Dropping it ends the agent.
-#[derive(Debug)]
-struct Watchdog {
-    control: UnixStream,
-    /// `None` once it is dropped.
-    process: Option<std::process::Child>,
+/// Starts the program and opens the link to it.
+pub(in crate::transport) async fn connect(
+    argv: &[OsString],
+    setup: &Setup,
+) -> Result<Link, OpenError> {
+    let child = spawn(argv, &setup.launch, &setup.limits).await?;
+    let max = setup.limits.frame_from_child;
+    let (rx, tx) = stream::halves(child.stdout, child.stdin, max, setup);
+    Ok(Link {
+        peer: child.peer,
+        rx: Box::new(rx),
+        tx: Box::new(tx),
+        guard: Box::new(child.hold),
+    })
 }
 
 /// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch`
@@ -64,7 +76,6 @@ pub async fn spawn(
     launch: &Launch,
     limits: &Limits,
 ) -> Result<Child, OpenError> {
-    program::check_allowed(argv)?;
     program::find_program(argv, launch)?;
     let failed = |source: io::Error| program::start_error(argv, &source);
     start(argv, launch, limits).await.map_err(failed)
@@ -83,34 +94,29 @@ async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Resul
     control::send_pipes(&control, &pipes)?;
     drop((agent_stdin, agent_stdout, agent_stderr));
     control.set_nonblocking(true)?;
-    let control = UnixStream::from_std(control)?;
-    let process = children::start(argv, launch, remote_control.into())?;
-    let mut watchdog = Watchdog {
-        control,
-        process: Some(process),
-    };
+    let mut control = UnixStream::from_std(control)?;
+    children::start(argv, launch, remote_control.into())?;
 
-    let mut report = [0; REPORT];
-    watchdog.control.read_exact(&mut report).await?;
-    let pid = match Report::decode(report) {
-        Some(Report::Started(pid)) => pid.unsigned_abs(),
-        Some(Report::Failed(errno)) => return Err(io::Error::from_raw_os_error(errno)),
-        Some(Report::Exited(_)) | None => return Err(io::ErrorKind::InvalidData.into()),
+    let mut report = Report::default();
+    control.read_exact(&mut report).await?;
+    let pid = match read_report(report) {
+        (control::STARTED, pid) => Pid::from_raw(pid),
+        (control::FAILED, errno) => return Err(io::Error::from_raw_os_error(errno)),
+        _ => None,
     };
+    let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
+    let name = format!("process {pid} ({})", program::printable(name));
     Ok(Child {
         peer: Peer {
             kind: PeerKind::Child,
-            ..Peer::remote(
-                format!("process {pid} ({})", program::printable(name)),
-                true,
-            )
+            ..Peer::remote(name, true)
         },
         stdin: Sender::from_owned_fd(stdin.into())?,
         stdout: Receiver::from_owned_fd(stdout.into())?,
         hold: Process {
             pid,
-            watchdog,
+            control,
             exited: None,
             stderr: Stderr::read(stderr.into(), pid, limits.stderr_bytes)?,
         },
@@ -120,7 +126,7 @@ async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Resul
 impl Process {
     /// Its process id, also that of its process group.
     pub fn id(&self) -> u32 {
-        self.pid
+        self.pid.as_raw_pid().unsigned_abs()
     }
 }
 
@@ -129,17 +135,17 @@ impl LinkGuard for Process {
         if let Some(exit) = self.exited {
             return Poll::Ready(exit);
         }
-        let mut report = [0; REPORT];
+        let mut report = Report::default();
         let mut buffer = ReadBuf::new(&mut report);
         // A report is written at once, so it is read at once.
-        let _ = ready!(Pin::new(&mut self.watchdog.control).poll_read(cx, &mut buffer));
-        let exit = match Report::decode(report) {
-            Some(Report::Exited(exit)) => exit,
+        let _ = ready!(Pin::new(&mut self.control).poll_read(cx, &mut buffer));
+        let exit = match read_report(report) {
+            (control::EXITED, code) => Exit::Code(code),
+            (control::SIGNALLED, signal) => Exit::Signal(signal),
             // The watchdog was killed. Where this process adopts no orphans (see `children`),
             // nothing else ends the agent.
             _ => {
-                let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-                let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+                let _ = kill_process_group(self.pid, Signal::KILL);
                 Exit::Code(-1)
             }
         };
@@ -148,7 +154,12 @@ impl LinkGuard for Process {
     }
 
     fn signal(&mut self, step: StopStep) {
-        self.watchdog.order(step);
+        let signal = match step {
+            StopStep::Terminate => Signal::TERM,
+            StopStep::Kill => Signal::KILL,
+        };
+        // The watchdog may have ended. The socket has room for some thousand bytes.
+        let _ = rustix::io::write(&self.control, &[signal.as_raw() as u8]);
     }
 
     fn capture_stderr(&mut self, receiver: StderrCallback) {
@@ -160,18 +171,8 @@ impl LinkGuard for Process {
     }
 }
 
-impl Watchdog {
-    fn order(&self, step: StopStep) {
-        // It may have ended. The socket has room for some thousand orders.
-        let _ = rustix::io::write(&self.control, &[control::order(step)]);
-    }
-}
-
-impl Drop for Watchdog {
+impl Drop for Process {
     fn drop(&mut self) {
-        self.order(StopStep::Kill);
-        if let Some(process) = self.process.take() {
-            children::leave(process);
-        }
+        self.signal(StopStep::Kill);
     }
 }

@@ -1,4 +1,7 @@
 //! The messages between the relay and the watchdog of an agent, over a Unix socket.
+//!
+//! The relay sends the agent's ends of its pipes, and then a byte for each signal to send: its number.
+//! The watchdog sends reports.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,53 +13,26 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use crate::jsonrpc::Exit;
-use crate::transport::StopStep;
+/// The agent runs; the number is its process id.
+pub(super) const STARTED: u8 = b'p';
+/// The agent could not be started; the number is the error of the operating system.
+pub(super) const FAILED: u8 = b'e';
+/// The agent has exited, with this code.
+pub(super) const EXITED: u8 = b'c';
+/// The agent was ended by this signal.
+pub(super) const SIGNALLED: u8 = b's';
 
-/// The length of each report.
-pub(super) const REPORT: usize = 5;
+/// A report as it is sent: its kind, and a number.
+pub(super) type Report = [u8; 5];
 
-/// What a watchdog reports of its agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
-    /// It runs, as this process.
-    Started(i32),
-    /// It could not be started, with this error of the operating system.
-    Failed(i32),
-    /// It has exited.
-    Exited(Exit),
+pub(super) fn report(kind: u8, number: i32) -> Report {
+    let [a, b, c, d] = number.to_le_bytes();
+    [kind, a, b, c, d]
 }
 
-impl Report {
-    pub(super) fn encode(self) -> [u8; REPORT] {
-        let (tag, number) = match self {
-            Self::Started(pid) => (b'p', pid),
-            Self::Failed(errno) => (b'e', errno),
-            Self::Exited(Exit::Code(code)) => (b'c', code),
-            Self::Exited(Exit::Signal(signal)) => (b's', signal),
-        };
-        let [a, b, c, d] = number.to_le_bytes();
-        [tag, a, b, c, d]
-    }
-
-    pub(super) fn decode([tag, number @ ..]: [u8; REPORT]) -> Option<Self> {
-        let number = i32::from_le_bytes(number);
-        Some(match tag {
-            b'p' => Self::Started(number),
-            b'e' => Self::Failed(number),
-            b'c' => Self::Exited(Exit::Code(number)),
-            b's' => Self::Exited(Exit::Signal(number)),
-            _ => return None,
-        })
-    }
-}
-
-/// The byte that requests `step`.
-pub(super) const fn order(step: StopStep) -> u8 {
-    match step {
-        StopStep::Terminate => b't',
-        StopStep::Kill => b'k',
-    }
+/// The kind and the number of a report.
+pub(super) fn read_report([kind, number @ ..]: Report) -> (u8, i32) {
+    (kind, i32::from_le_bytes(number))
 }
 
 /// Sends the agent's ends of its pipes.
@@ -64,12 +40,8 @@ pub(super) fn send_pipes(socket: impl AsFd, pipes: &[BorrowedFd<'_>; 3]) -> io::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(pipes));
-    sendmsg(
-        socket,
-        &[IoSlice::new(b"!")],
-        &mut control,
-        SendFlags::empty(),
-    )?;
+    let bytes = [IoSlice::new(b"!")];
+    sendmsg(socket, &bytes, &mut control, SendFlags::empty())?;
     Ok(())
 }
 

@@ -4,14 +4,12 @@
 //! pipes, and a process group of its own, so that a Ctrl-C meant for the relay does not reach it.
 //! None of its processes are left behind, however it or the relay ends.
 //!
-//! - [`exec`] makes it a transport;
 //! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
 //! - [`launch`] is its working directory and environment;
 //! - [`program`] checks that it can be started, and explains why not;
 //! - [`stderr`] reads its stderr;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
-//!   started; [`control`] is what both say to each other, [`tree`] finds the processes below one,
-//!   [`entry`] is one of them;
+//!   started; [`control`] is what both send to each other, [`tree`] finds the processes below one;
 //! - [`children`] starts the watchdogs and reaps them.
 //!
 //! # Why
@@ -33,16 +31,14 @@
 mod child;
 mod children;
 mod control;
-mod exec;
 mod launch;
-mod entry;
 mod program;
 mod stderr;
 mod tree;
 pub mod watchdog;
 
+pub(super) use child::connect;
 pub use child::{Child, Process, spawn};
-pub use children::{adopt_orphans, forbid_agents, set_watchdog, settle};
-pub(super) use exec::{check, connect};
+pub use children::{adopt_orphans, set_watchdog, settle};
 pub use launch::{ALLOCATOR_VARS, Launch};
 pub use program::find_program;

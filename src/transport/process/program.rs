@@ -18,7 +18,7 @@ use crate::transport::{OpenError, OpenErrorKind};
 ///
 /// # Errors
 /// `Usage` when there are no arguments, `Unavailable` when there is no such program, `Forbidden`
-/// when the relay may not execute it.
+/// when the relay may not execute it, `System` when its processes could not be found and ended.
 pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError> {
     let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
         let what = "there is no program to start";
@@ -27,6 +27,11 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
     };
     let error = |kind, what: String| OpenError::new(kind, command_line(argv), what);
     let name = printable(program);
+    if let Some(why) = children::forbidden() {
+        let what = format!("the processes of the agent could not be found and ended ({why})");
+        return Err(error(OpenErrorKind::System, what)
+            .with_remedy("Start the relay where /proc is mounted"));
+    }
     if let Some(dir) = launch.dir.as_deref().filter(|dir| !dir.is_dir()) {
         let dir = printable(dir.as_os_str());
         let what = format!("the working directory `{dir}` does not exist");
@@ -58,21 +63,6 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
     } else {
         error.with_remedy("Check the path")
     })
-}
-
-/// Whether agents may be started at all.
-///
-/// # Errors
-/// `System` when their processes could not be found and ended.
-pub(super) fn check_allowed(argv: &[OsString]) -> Result<(), OpenError> {
-    let Some(why) = children::forbidden() else {
-        return Ok(());
-    };
-    let what = format!("the processes of the agent could not be found and ended ({why})");
-    Err(
-        OpenError::new(OpenErrorKind::System, command_line(argv), what)
-            .with_remedy("Start the relay where /proc is mounted"),
-    )
 }
 
 /// The error for a start that failed although [`find_program`] found the program.

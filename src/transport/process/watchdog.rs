@@ -20,12 +20,10 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
-use super::control::{self, Report};
+use super::control::{self, report};
 use super::tree;
-use crate::jsonrpc::Exit;
-use crate::transport::StopStep;
 
 /// The first argument that makes the executable of the relay run as a watchdog. The others are the
 /// command line of the agent.
@@ -33,8 +31,6 @@ pub const SUBCOMMAND: &str = "__watchdog";
 
 /// Time between SIGTERM and SIGKILL when the relay is gone.
 const TERM_GRACE: Duration = Duration::from_secs(2);
-/// Time after the end of the relay in which the system is to end what was killed.
-const KILL_TIMEOUT: Duration = Duration::from_secs(12);
 /// First and longest pause before killing again what is left. They double.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 
@@ -50,7 +46,7 @@ struct Watchdog {
 /// when the first argument is [`SUBCOMMAND`].
 ///
 /// # Errors
-/// When it was not started by the relay, or something cannot be ended.
+/// When it was not started by the relay.
 pub fn run() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -80,16 +76,16 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
         .stdout(stdout)
         .stderr(stderr)
         .spawn();
-    let report = |report: Report| rustix::io::write(&socket, &report.encode());
     let agent = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
-            report(Report::Failed(error.raw_os_error().unwrap_or_default()))?;
+            let errno = error.raw_os_error().unwrap_or_default();
+            rustix::io::write(&socket, &report(control::FAILED, errno))?;
             return Ok(());
         }
     };
-    // It may be killed by now; then the socket has ended, too.
-    let _ = report(Report::Started(agent.as_raw_nonzero().get()));
+    // The relay may be killed by now; then the socket has ended, too.
+    let _ = rustix::io::write(&socket, &report(control::STARTED, agent.as_raw_pid()));
     let _ = rustix::process::chdir("/");
     socket.set_nonblocking(true)?;
     let mut watchdog = Watchdog {
@@ -100,37 +96,29 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
 
     let mut relay_lives = true;
     let mut kill_at: Option<Instant> = None;
-    let mut give_up_at: Option<Instant> = None;
     let mut pause = PAUSE.0;
     while watchdog.reap() {
-        let now = Instant::now();
-        let mut wake_at = kill_at;
-        if kill_at.is_some_and(|at| at <= now) {
-            watchdog.signal(Signal::KILL);
-            wake_at = Some(now + pause);
-            pause = (pause * 2).min(PAUSE.1);
-        }
-        if give_up_at.is_some_and(|at| at <= now) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let wake = async {
-            match wake_at {
-                Some(at) => sleep_until(at).await,
-                None => std::future::pending().await,
+        let wait = match kill_at.map(|at| at.saturating_duration_since(Instant::now())) {
+            None => Duration::MAX,
+            Some(Duration::ZERO) => {
+                watchdog.signal(Signal::KILL);
+                let wait = pause;
+                pause = (pause * 2).min(PAUSE.1);
+                wait
             }
+            Some(grace) => grace,
         };
         tokio::select! {
             _ = exits.recv() => {}
-            () = wake => {}
-            order = watchdog.control.read_u8(), if relay_lives => match order {
-                Ok(order) if order == control::order(StopStep::Kill) => kill_at = Some(now),
+            () = sleep(wait) => {}
+            order = watchdog.control.read_u8(), if relay_lives => match order.map(i32::from) {
+                Ok(order) if order == Signal::KILL.as_raw() => kill_at = Some(Instant::now()),
                 Ok(_) => watchdog.signal(Signal::TERM),
                 Err(_) => {
                     relay_lives = false;
-                    give_up_at = Some(now + KILL_TIMEOUT);
                     if kill_at.is_none() {
                         watchdog.signal(Signal::TERM);
-                        kill_at = Some(now + TERM_GRACE);
+                        kill_at = Some(Instant::now() + TERM_GRACE);
                     }
                 }
             },
@@ -152,11 +140,11 @@ impl Watchdog {
             if pid == self.agent && !self.reaped {
                 self.reaped = true;
                 let exit = match (status.exit_status(), status.terminating_signal()) {
-                    (None, Some(signal)) => Exit::Signal(signal),
-                    (code, _) => Exit::Code(code.unwrap_or(-1)),
+                    (None, Some(signal)) => report(control::SIGNALLED, signal),
+                    (code, _) => report(control::EXITED, code.unwrap_or(-1)),
                 };
                 // The relay may be gone.
-                let _ = rustix::io::write(&self.control, &Report::Exited(exit).encode());
+                let _ = rustix::io::write(&self.control, &exit);
             }
         }
     }
@@ -165,14 +153,13 @@ impl Watchdog {
     /// hurry.
     fn signal(&self, signal: Signal) {
         let below = tree::below(std::process::id());
-        let group = self.agent.as_raw_nonzero().get().unsigned_abs();
+        let group = self.agent.as_raw_pid().unsigned_abs();
         if !self.reaped || below.iter().any(|entry| entry.group == group) {
             // With one call, so that no member sees another vanish first.
             let _ = rustix::process::kill_process_group(self.agent, signal);
         }
         for entry in below.iter().filter(|entry| entry.group != group) {
-            // It does not matter if it is gone already.
-            let _ = entry.signal(signal);
+            entry.signal(signal);
         }
     }
 }
