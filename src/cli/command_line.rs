@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args as _, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use super::renamed;
 use super::telemetry::{self, LogArgs};
@@ -149,7 +149,28 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
+/// The options of `connect`, if that is the first argument and the rest is valid. An editor starts it
+/// for each conversation, so the options of the other subcommands are not built.
+fn connect_options() -> Option<(LogArgs, connect::Connect)> {
+    let words = std::env::args_os().skip(1);
+    if std::env::args_os().nth(1)? != "connect" {
+        return None;
+    }
+    let command = clap::Command::new("connect");
+    let command = connect::Connect::augment_args(LogArgs::augment_args(command));
+    let matches = without_empty_variables(command).try_get_matches_from(words);
+    let matches = matches.ok()?;
+    let log = LogArgs::from_arg_matches(&matches).ok()?;
+    Some((log, connect::Connect::from_arg_matches(&matches).ok()?))
+}
+
 fn execute() -> ExitCode {
+    if let Some((log, args)) = connect_options() {
+        return match telemetry::start(&log) {
+            Ok(()) => processes::run_and_reap(|| connect::run(args)),
+            Err(error) => exit::fail(exit::USAGE, &error),
+        };
+    }
     let mut command = without_empty_variables(Cli::command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));

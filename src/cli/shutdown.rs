@@ -6,9 +6,11 @@
 //!
 //! A signal that was ignored when the program started (`nohup`, `&` in a script) stays ignored.
 
+use std::future::poll_fn;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -16,29 +18,37 @@ use tokio::sync::Notify;
 use super::exit;
 use crate::proxy::StopSignals;
 
-/// The signals that end the program; those that are ignored are `None`.
-struct Signals {
-    terminate: Option<Signal>,
-    interrupt: Option<Signal>,
-    hangup: Option<Signal>,
-    /// Notified of SIGHUP, if SIGHUP does not end the program.
-    again: Option<Arc<Notify>>,
-}
-
 /// Handles SIGTERM, SIGINT and SIGHUP from now on and cancels the tokens of `stop`; SIGHUP notifies
 /// `again` instead if that is given. Errors are printed, and the exit code is returned.
 pub(super) fn watch(stop: StopSignals, again: Option<Arc<Notify>>) -> Result<(), ExitCode> {
-    let mut signals = Signals::listen(again)
+    let mut signals = listen()
         .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot handle signals: {error}")))?;
     tokio::spawn(async move {
-        let name = signals.next().await;
+        let name = next(&mut signals, again.as_deref()).await;
         tracing::info!("{name}: stopping; send a signal once more to stop at once");
         stop.requested.cancel();
-        let name = signals.next().await;
+        let name = next(&mut signals, again.as_deref()).await;
         tracing::warn!("{name} again: not waiting any longer");
         stop.forced.cancel();
     });
     Ok(())
+}
+
+/// The signals that end the program, without those that are ignored.
+fn listen() -> io::Result<Vec<(&'static str, Signal)>> {
+    let ignored = ignored();
+    let all = [
+        ("SIGTERM", SignalKind::terminate()),
+        ("SIGINT", SignalKind::interrupt()),
+        ("SIGHUP", SignalKind::hangup()),
+    ];
+    all.into_iter()
+        .filter(|(_, kind)| {
+            let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
+            *kind == SignalKind::terminate() || !is_ignored
+        })
+        .map(|(name, kind)| Ok((name, signal(kind)?)))
+        .collect()
 }
 
 /// The signals that were ignored when this process started, bit n - 1 for signal n (proc(5),
@@ -50,44 +60,18 @@ fn ignored() -> u64 {
         .unwrap_or(0)
 }
 
-impl Signals {
-    fn listen(again: Option<Arc<Notify>>) -> io::Result<Self> {
-        let ignored = ignored();
-        let unless_ignored = |kind: SignalKind| {
-            let is_heeded = ignored & (1 << (kind.as_raw_value() - 1)) == 0;
-            is_heeded.then(|| signal(kind)).transpose()
-        };
-        Ok(Self {
-            terminate: Some(signal(SignalKind::terminate())?),
-            interrupt: unless_ignored(SignalKind::interrupt())?,
-            hangup: unless_ignored(SignalKind::hangup())?,
-            again,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        loop {
-            return tokio::select! {
-                () = received(&mut self.terminate) => "SIGTERM",
-                () = received(&mut self.interrupt) => "SIGINT",
-                () = received(&mut self.hangup) => match &self.again {
-                    Some(again) => {
-                        again.notify_one();
-                        continue;
-                    }
-                    None => "SIGHUP",
-                },
-            };
+/// The next signal that ends the program. SIGHUP notifies `again` instead, if that is given.
+async fn next(signals: &mut [(&'static str, Signal)], again: Option<&Notify>) -> &'static str {
+    loop {
+        let received = poll_fn(|cx| {
+            let ready = signals
+                .iter_mut()
+                .find_map(|(name, signal)| signal.poll_recv(cx).is_ready().then_some(*name));
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        match (received.await, again) {
+            ("SIGHUP", Some(again)) => again.notify_one(),
+            (name, _) => return name,
         }
-    }
-}
-
-/// Waits for a signal; forever if it is ignored.
-async fn received(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
     }
 }

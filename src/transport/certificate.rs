@@ -1,14 +1,13 @@
 //! The certificate of a listener, which is reloaded while it listens, and the name in a client's
 //! certificate.
 //!
-//! When a client connects, at most once a second, the files are checked and read again if they have
-//! changed. Invalid files (a certificate is written before its key) leave the old ones in use. So
+//! When a client connects, the files are checked and read again if they have changed. Invalid files (a certificate is written before its key) leave the old ones in use. So
 //! no reload command and no task is needed.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use tokio_rustls::TlsAcceptor;
@@ -18,9 +17,6 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::{Endpoint, OpenError, Tls, tls};
 use crate::auth::Certificate;
 use crate::jsonrpc::printable;
-
-/// Minimum time between two checks of the files.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest name of a client that is accepted, in bytes.
 const MAX_NAME: usize = 256;
@@ -35,7 +31,6 @@ pub(super) struct Certificates {
 
 struct Current {
     config: Arc<ServerConfig>,
-    checked: Instant,
     /// The files when they were last read, with or without success.
     stamps: Vec<Stamp>,
 }
@@ -53,29 +48,22 @@ impl Certificates {
             at: at.clone(),
             tls: tls.clone(),
             protocols,
-            current: Mutex::new(Current {
-                config,
-                checked: Instant::now(),
-                stamps,
-            }),
+            current: Mutex::new(Current { config, stamps }),
         })
     }
 
     /// The acceptor for a new client.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut current = self.current.lock();
-        if current.checked.elapsed() >= CHECK_INTERVAL {
-            current.checked = Instant::now();
-            let stamps = stamps(&self.tls);
-            if stamps != current.stamps {
-                current.stamps = stamps;
-                match tls::server_config(&self.at, &self.tls, &self.protocols) {
-                    Ok(config) => {
-                        current.config = config;
-                        tracing::info!(at = %self.at, "the certificate was reloaded");
-                    }
-                    Err(fault) => tracing::warn!("the old certificate stays in use: {fault}"),
+        let stamps = stamps(&self.tls);
+        if stamps != current.stamps {
+            current.stamps = stamps;
+            match tls::server_config(&self.at, &self.tls, &self.protocols) {
+                Ok(config) => {
+                    current.config = config;
+                    tracing::info!(at = %self.at, "the certificate was reloaded");
                 }
+                Err(fault) => tracing::warn!("the old certificate stays in use: {fault}"),
             }
         }
         TlsAcceptor::from(current.config.clone())

@@ -8,7 +8,6 @@ mod http_endpoint;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -41,16 +40,12 @@ pub enum Endpoint {
     Replay(ReplayAddress<Self>),
 }
 
-/// Why a text is not an endpoint.
+/// Why a text is not an endpoint, with what was expected or probably meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is no endpoint: {what}{}", hint(.suggestion.as_deref()))]
+#[error("{given:?} is no endpoint: {what}")]
 pub struct EndpointError {
-    /// The text, as given.
-    pub given: String,
-    /// What is wrong with it and what was expected, as a clause.
-    pub what: String,
-    /// The likely intended text.
-    pub suggestion: Option<String>,
+    given: String,
+    what: String,
 }
 
 impl Endpoint {
@@ -145,7 +140,7 @@ impl Endpoint {
     }
 
     /// Whether two listeners would use the same port of the same host, with any protocol. Port 0
-    /// and paths of sockets never conflict.
+    /// and paths of sockets never conflict; the system finds out whether two hosts overlap.
     #[must_use]
     pub fn shares_port(&self, other: &Self) -> bool {
         let host_and_port = |one: &Self| match one {
@@ -156,11 +151,8 @@ impl Endpoint {
             }
             _ => None,
         };
-        let (Some((ours, at)), Some((theirs, port))) = (host_and_port(self), host_and_port(other))
-        else {
-            return false;
-        };
-        at == port && (ours == theirs || same_address(&ours, &theirs))
+        let ours = host_and_port(self);
+        ours.is_some() && ours == host_and_port(other)
     }
 }
 
@@ -184,29 +176,27 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(given: &str) -> Result<Self, EndpointError> {
-        let fault = |what: String| EndpointError {
-            given: given.to_owned(),
-            what,
-            suggestion: None,
-        };
-        let Some((scheme, rest)) = split_scheme(given) else {
-            return Err(missing_scheme(given));
-        };
-        let read = match scheme.to_ascii_lowercase().as_str() {
-            "stdio" if rest.is_empty() => Ok(Self::Stdio),
-            "stdio" => Err("nothing may follow \"stdio:\"".to_owned()),
-            "exec" => exec(rest),
-            "tcp" => tcp(rest),
-            "unix" => unix(rest),
-            "replay" => ReplayAddress::parse(rest).map(Self::Replay),
-            lower => match HttpProtocol::from_scheme(lower) {
-                Some((manner, tls)) => {
-                    http_endpoint::parse(manner, tls, rest, &expected(lower)).map(Self::Http)
-                }
-                None => return Err(unknown_scheme(given, scheme, rest)),
+        let read = match split_scheme(given) {
+            None => Err(missing_scheme(given)),
+            Some((scheme, rest)) => match scheme.to_ascii_lowercase().as_str() {
+                "stdio" if rest.is_empty() => Ok(Self::Stdio),
+                "stdio" => Err("nothing may follow \"stdio:\"".to_owned()),
+                "exec" => exec(rest),
+                "tcp" => tcp(rest),
+                "unix" => unix(rest),
+                "replay" => ReplayAddress::parse(rest).map(Self::Replay),
+                lower => match HttpProtocol::from_scheme(lower) {
+                    Some((protocol, tls)) => {
+                        http_endpoint::parse(protocol, tls, rest, &expected(lower)).map(Self::Http)
+                    }
+                    None => Err(unknown_scheme(given, lower, rest)),
+                },
             },
         };
-        read.map_err(fault)
+        read.map_err(|what| EndpointError {
+            given: given.to_owned(),
+            what,
+        })
     }
 }
 
@@ -262,34 +252,35 @@ fn expected(scheme: &str) -> String {
     format!("expected {}", form.map_or(scheme, |(form, _)| form))
 }
 
-/// All forms on one line, for an error.
-fn forms() -> String {
-    let forms: Vec<&str> = Endpoint::FORMS.iter().map(|(form, _)| *form).collect();
-    forms.join(", ")
-}
-
-fn missing_scheme(given: &str) -> EndpointError {
+fn missing_scheme(given: &str) -> String {
     let suggestion = if given.starts_with(['/', '.', '~']) {
         Some(format!("unix:{given}"))
     } else {
-        without_colon(given).or_else(|| as_websocket(given))
+        // `wss//host` lacks a colon.
+        let completed = given
+            .split_once("//")
+            .map(|(scheme, rest)| format!("{scheme}://{rest}"));
+        completed
+            .filter(|text| split_scheme(text).is_some() && text.parse::<Endpoint>().is_ok())
+            .or_else(|| as_websocket(given))
     };
-    EndpointError {
-        given: given.to_owned(),
-        what: format!("it has no scheme{}", expected_forms(suggestion.as_ref())),
-        suggestion,
-    }
+    format!("it has no scheme; {}", hint(suggestion))
 }
 
-/// Completes `wss//host` with the missing colon.
-fn without_colon(given: &str) -> Option<String> {
-    let (scheme, rest) = given.split_once("//")?;
-    let start = format!("{scheme}://");
+fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> String {
     let known = Endpoint::FORMS
         .iter()
-        .any(|form| form.0.starts_with(&start));
-    let text = start + rest;
-    (known && text.parse::<Endpoint>().is_ok()).then_some(text)
+        .filter_map(|(form, _)| form.split_once(':'));
+    let nearest = known
+        .map(|(known, _)| (strsim::levenshtein(scheme, known), known))
+        .filter(|(far, known)| *far <= 2 && *far < known.len())
+        .min();
+    // `localhost:8080` looks like a scheme and a path.
+    let suggestion = match nearest {
+        Some((_, near)) => Some(format!("{near}:{rest}")),
+        None => as_websocket(given),
+    };
+    format!("the scheme {scheme:?} is not known; {}", hint(suggestion))
 }
 
 /// A host and its port, or a port alone, as a WebSocket on the default address.
@@ -302,46 +293,13 @@ fn as_websocket(given: &str) -> Option<String> {
     text.parse::<Endpoint>().is_ok().then_some(text)
 }
 
-/// All possible forms, unless there is a suggestion.
-fn expected_forms(suggestion: Option<&String>) -> String {
+/// The text that was probably meant, or else all forms.
+fn hint(suggestion: Option<String>) -> String {
     match suggestion {
-        Some(_) => String::new(),
-        None => format!("; expected one of {}", forms()),
+        Some(text) => format!("did you mean {text:?}?"),
+        None => {
+            let forms: Vec<&str> = Endpoint::FORMS.iter().map(|(form, _)| *form).collect();
+            format!("expected one of {}", forms.join(", "))
+        }
     }
-}
-
-fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> EndpointError {
-    let lower = scheme.to_ascii_lowercase();
-    let nearest = Endpoint::FORMS
-        .iter()
-        .filter_map(|(form, _)| Some(form.split_once(':')?.0))
-        .map(|known| (strsim::levenshtein(&lower, known), known))
-        .min()
-        .filter(|(far, known)| *far <= 2 && *far < known.len())
-        .map(|(_, known)| known);
-    // `localhost:8080` looks like a scheme and a path.
-    let suggestion = match nearest {
-        Some(near) => Some(format!("{near}:{rest}")),
-        None => as_websocket(given),
-    };
-    let expected = expected_forms(suggestion.as_ref());
-    EndpointError {
-        given: given.to_owned(),
-        what: format!("the scheme {scheme:?} is not known{expected}"),
-        suggestion,
-    }
-}
-
-/// Whether two addresses are the same, or one of them is the unspecified address of its kind.
-fn same_address(one: &str, other: &str) -> bool {
-    let read = |text: &str| text.parse().map(|address: IpAddr| address.to_canonical());
-    let (Ok(one), Ok(other)) = (read(one), read(other)) else {
-        return false;
-    };
-    let all = one.is_unspecified() || other.is_unspecified();
-    one == other || all && one.is_ipv4() == other.is_ipv4()
-}
-
-fn hint(suggestion: Option<&str>) -> String {
-    suggestion.map_or_else(String::new, |text| format!("; did you mean {text:?}?"))
 }

@@ -62,57 +62,78 @@ pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenErro
         AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
         NotFound, PermissionDenied, TimedOut,
     };
-    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
-    match source.kind() {
-        ConnectionRefused => fault(OpenErrorKind::Unavailable, REFUSED.to_owned())
-            .with_remedy("Start the peer first, or check the address"),
-        NotFound => fault(
+    let (kind, what, remedy) = match source.kind() {
+        ConnectionRefused => (
             OpenErrorKind::Unavailable,
-            "there is no such socket file".to_owned(),
-        )
-        .with_remedy("Start the peer first, or check the path"),
-        PermissionDenied => fault(
-            OpenErrorKind::Forbidden,
-            format!("connecting is not permitted ({source})"),
+            REFUSED,
+            "Start the peer first, or check the address",
         ),
-        TimedOut => fault(
+        NotFound => (
             OpenErrorKind::Unavailable,
-            "nothing answers there (timed out)".to_owned(),
-        )
-        .with_remedy("Check the address, and that no firewall is in between"),
-        ConnectionReset | HostUnreachable | NetworkUnreachable | AddrNotAvailable => fault(
+            "there is no such socket file",
+            "Start the peer first, or check the path",
+        ),
+        TimedOut => (
             OpenErrorKind::Unavailable,
-            format!("it cannot be reached ({source})"),
+            "nothing answers there (timed out)",
+            "Check the address, and that no firewall is in between",
         ),
-        _ => fault(
-            OpenErrorKind::System,
-            format!("connecting failed ({source})"),
-        ),
-    }
+        other => {
+            let (kind, what) = match other {
+                PermissionDenied => (OpenErrorKind::Forbidden, "connecting is not permitted"),
+                ConnectionReset | HostUnreachable | NetworkUnreachable | AddrNotAvailable => {
+                    (OpenErrorKind::Unavailable, "it cannot be reached")
+                }
+                _ => (OpenErrorKind::System, "connecting failed"),
+            };
+            return OpenError::new(kind, endpoint, format!("{what} ({source})"));
+        }
+    };
+    OpenError::new(kind, endpoint, what).with_remedy(remedy)
 }
 
-/// A host and port could not be bound.
+/// A host and port, or the file of a Unix socket, could not be bound.
 pub(super) fn not_bound(endpoint: &Endpoint, source: &io::Error) -> OpenError {
-    use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
-    let fault = |kind, what: String| OpenError::new(kind, endpoint, what);
-    match source.kind() {
-        AddrInUse => fault(OpenErrorKind::Unavailable, "the port is in use".to_owned())
-            .with_remedy("Stop what listens there, or choose another port; 0 picks a free one"),
-        AddrNotAvailable => fault(
-            OpenErrorKind::Unavailable,
-            "this machine has no such address".to_owned(),
-        )
-        .with_remedy("Listen on 127.0.0.1, or on an address of this machine"),
-        PermissionDenied => fault(
-            OpenErrorKind::Forbidden,
-            "listening on that port is not permitted".to_owned(),
-        )
-        .with_remedy("Choose a port above 1023"),
-        _ => fault(
-            OpenErrorKind::System,
-            format!("listening failed ({source})"),
+    use OpenErrorKind::{CannotCreate, Forbidden, System, Unavailable};
+    use io::ErrorKind::{AddrInUse, AddrNotAvailable, NotADirectory, NotFound, PermissionDenied};
+    let is_file = matches!(endpoint, Endpoint::Unix(_));
+    let (kind, what, remedy) = match source.kind() {
+        AddrInUse if is_file => (
+            Unavailable,
+            "the socket is in use",
+            "Stop what listens there, or choose another path",
         ),
-    }
+        NotFound | NotADirectory if is_file => (
+            CannotCreate,
+            "the directory of the socket file does not exist",
+            "Create it first",
+        ),
+        PermissionDenied if is_file => (
+            CannotCreate,
+            "creating the socket file is not permitted",
+            "Choose a directory that you may write to",
+        ),
+        AddrInUse => (
+            Unavailable,
+            "the port is in use",
+            "Stop what listens there, or choose another port; 0 picks a free one",
+        ),
+        AddrNotAvailable => (
+            Unavailable,
+            "this machine has no such address",
+            "Listen on 127.0.0.1, or on an address of this machine",
+        ),
+        PermissionDenied => (
+            Forbidden,
+            "listening on that port is not permitted",
+            "Choose a port above 1023",
+        ),
+        _ => {
+            let kind = if is_file { CannotCreate } else { System };
+            return OpenError::new(kind, endpoint, format!("listening failed ({source})"));
+        }
+    };
+    OpenError::new(kind, endpoint, what).with_remedy(remedy)
 }
 
 /// A host name does not resolve.

@@ -24,8 +24,7 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     }
 }
 
-/// Whether nothing listens at `at`, as far as that shows without binding it; socket files are not
-/// connected.
+/// Whether nothing listens at `at`; socket files are not connected.
 ///
 /// # Errors
 /// When it could not be bound even if it were free.

@@ -18,7 +18,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
-use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
@@ -162,27 +162,14 @@ pub(super) async fn bind(
     Ok((socket, port))
 }
 
-/// Whether a port is free, as far as that shows without listening. Other programs can still bind it
-/// meanwhile.
+/// Whether a port is free: listens there for a moment. Other programs can still bind it meanwhile.
 pub(super) fn is_free(at: &Endpoint, host: &str, port: u16) -> Result<bool, OpenError> {
     let found = (host, port).to_socket_addrs();
     let found = found.map_err(|source| open_error::not_resolved(at, host, &source))?;
-    let mut refused = None;
-    for address in found {
-        let try_one = || -> io::Result<()> {
-            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-            socket.set_reuse_address(true)?;
-            socket.bind(&address.into())
-        };
-        match try_one() {
-            Ok(()) => return Ok(true),
-            Err(source) => refused = Some(source),
-        }
-    }
-    let refused = refused.unwrap_or_else(|| io::Error::other("its host has no address"));
-    match refused.kind() {
-        io::ErrorKind::AddrInUse => Ok(false),
-        _ => Err(open_error::not_bound(at, &refused)),
+    match std::net::TcpListener::bind(&*found.collect::<Vec<_>>()) {
+        Ok(_) => Ok(true),
+        Err(source) if source.kind() == io::ErrorKind::AddrInUse => Ok(false),
+        Err(source) => Err(open_error::not_bound(at, &source)),
     }
 }
 

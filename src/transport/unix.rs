@@ -10,24 +10,24 @@
 //! removed while another process waits for it; binding another name and renaming it would silently
 //! take the path from a relay that has just done the same.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Access, FlockOperation, access, flock};
-use rustix::io::Errno;
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
+use super::open_error::{self, not_bound};
 use super::{
     AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup,
 };
-use super::{admission, open_error, stream};
+use super::{admission, stream};
 use crate::auth::{Credentials, Reachability};
 
 /// Connections that the system queues until they are accepted.
@@ -227,29 +227,23 @@ fn parent(path: &Path) -> &Path {
     parent.unwrap_or_else(|| Path::new("."))
 }
 
-/// Locks the directory of `path` until the returned file is dropped. `None` if it cannot be locked
-/// (it may not be read, or the file system has no locks): then relays are not serialised.
+/// Locks the directory of `path` until the returned file is dropped. Where it cannot be locked (it
+/// may not be read, or the file system has no locks) relays are not serialised.
 async fn lock_directory(at: &Endpoint, path: &Path) -> Result<Option<File>, OpenError> {
     let Ok(directory) = File::open(parent(path)) else {
         return Ok(None);
     };
-    let until = Instant::now() + LOCK_TIMEOUT;
-    loop {
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(directory)),
-            Err(Errno::INTR) => {}
-            Err(Errno::WOULDBLOCK) if Instant::now() < until => sleep(LOCK_RETRY).await,
-            Err(Errno::WOULDBLOCK) => {
-                let what = "another program holds the lock of the socket's directory";
-                return Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
-                    .with_remedy("Try again, or choose another directory"));
-            }
-            Err(error) => {
-                tracing::debug!(%error, "the socket's directory cannot be locked");
-                return Ok(None);
-            }
+    let locked = timeout(LOCK_TIMEOUT, async {
+        while matches!(directory.try_lock(), Err(TryLockError::WouldBlock)) {
+            sleep(LOCK_RETRY).await;
         }
-    }
+    });
+    locked.await.map_err(|_| {
+        let what = "another program holds the lock of the socket's directory";
+        OpenError::new(OpenErrorKind::Unavailable, at, what)
+            .with_remedy("Try again, or choose another directory")
+    })?;
+    Ok(Some(directory))
 }
 
 /// Removes a stale socket file.
@@ -272,11 +266,7 @@ async fn remove_stale(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
         }
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
         // A program accepts, is too busy to, or denies access.
-        _ => {
-            let what = "the socket is in use";
-            Err(OpenError::new(OpenErrorKind::Unavailable, at, what)
-                .with_remedy("Stop what listens there, or choose another path"))
-        }
+        _ => Err(not_bound(at, &io::ErrorKind::AddrInUse.into())),
     }
 }
 
@@ -311,30 +301,4 @@ fn bind_private(socket: &Socket, address: &SockAddr) -> io::Result<()> {
     let bound = socket.bind(address);
     rustix::process::umask(before);
     bound
-}
-
-fn not_bound(at: &Endpoint, source: &io::Error) -> OpenError {
-    use io::ErrorKind::{AddrInUse, NotADirectory, NotFound, PermissionDenied};
-    let (kind, what, remedy) = match source.kind() {
-        AddrInUse => (
-            OpenErrorKind::Unavailable,
-            "the socket is in use",
-            "Stop what listens there, or choose another path",
-        ),
-        NotFound | NotADirectory => (
-            OpenErrorKind::CannotCreate,
-            "the directory of the socket file does not exist",
-            "Create it first",
-        ),
-        PermissionDenied => (
-            OpenErrorKind::CannotCreate,
-            "creating the socket file is not permitted",
-            "Choose a directory that you may write to",
-        ),
-        _ => {
-            let what = format!("the socket file cannot be created ({source})");
-            return OpenError::new(OpenErrorKind::CannotCreate, at, what);
-        }
-    };
-    OpenError::new(kind, at, what).with_remedy(remedy)
 }

@@ -3,89 +3,42 @@
 use acp_relay::transport::{Endpoint, HttpEndpoint, HttpProtocol};
 use proptest::prelude::*;
 
-fn tcp(host: &str, port: u16) -> Endpoint {
-    Endpoint::Tcp {
-        host: host.to_owned(),
-        port,
-    }
-}
-
-fn web(protocol: HttpProtocol, tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
-    Endpoint::Http(HttpEndpoint {
-        protocol,
-        tls,
-        host: host.to_owned(),
-        port,
-        path: path.to_owned(),
-    })
-}
-
-fn ws(tls: bool, host: &str, port: u16, path: &str) -> Endpoint {
-    web(HttpProtocol::WebSocket, tls, host, port, path)
-}
-
-fn exec(words: &[&str]) -> Endpoint {
-    Endpoint::Exec(words.iter().map(Into::into).collect())
-}
-
 #[test]
 fn every_form_is_parsed_and_printed() {
-    // input, endpoint, printed form
+    // given, printed; a printed endpoint is parsed back to the same one (see below)
     let cases = [
-        ("stdio:", Endpoint::Stdio, "stdio:"),
-        ("exec:agent", exec(&["agent"]), "exec:agent"),
+        ("stdio:", "stdio:"),
+        ("exec:agent", "exec:agent"),
         (
             "exec:'my agent' --flag \"a b\" $HOME *",
-            exec(&["my agent", "--flag", "a b", "$HOME", "*"]),
             "exec:'my agent' --flag 'a b' '$HOME' '*'",
         ),
-        (
-            "tcp://localhost:0",
-            tcp("localhost", 0),
-            "tcp://localhost:0",
-        ),
-        ("TCP://[::1]:7", tcp("::1", 7), "tcp://[::1]:7"),
-        (
-            "unix:/a b/ü",
-            Endpoint::Unix("/a b/ü".into()),
-            "unix:/a b/ü",
-        ),
-        ("unix:x?y#z", Endpoint::Unix("x?y#z".into()), "unix:x?y#z"),
-        ("ws://h", ws(false, "h", 80, "/acp"), "ws://h/acp"),
-        ("ws://h/", ws(false, "h", 80, "/"), "ws://h/"),
-        ("wss://h", ws(true, "h", 443, "/acp"), "wss://h/acp"),
-        (
-            "HTTP://h:443/x",
-            web(HttpProtocol::StreamableHttp, false, "h", 443, "/x"),
-            "http://h:443/x",
-        ),
-        (
-            "https://h:443",
-            web(HttpProtocol::StreamableHttp, true, "h", 443, "/acp"),
-            "https://h/acp",
-        ),
-        (
-            "elephant+http://h:9000",
-            web(HttpProtocol::Elephant, false, "h", 9000, "/acp"),
-            "elephant+http://h:9000/acp",
-        ),
-        (
-            "wss://h:80/a/b",
-            ws(true, "h", 80, "/a/b"),
-            "wss://h:80/a/b",
-        ),
-        ("ws://[::1]", ws(false, "::1", 80, "/acp"), "ws://[::1]/acp"),
-        (
-            "ws://[::1]:0",
-            ws(false, "::1", 0, "/acp"),
-            "ws://[::1]:0/acp",
-        ),
+        ("tcp://localhost:0", "tcp://localhost:0"),
+        ("TCP://[::1]:7", "tcp://[::1]:7"),
+        ("unix:/a b/ü", "unix:/a b/ü"),
+        ("unix:x?y#z", "unix:x?y#z"),
+        ("ws://h", "ws://h/acp"),
+        ("ws://h/", "ws://h/"),
+        ("wss://h", "wss://h/acp"),
+        ("HTTP://h:443/x", "http://h:443/x"),
+        ("https://h:443", "https://h/acp"),
+        ("elephant+http://h:9000", "elephant+http://h:9000/acp"),
+        ("agent-connect+http://h", "agent-connect+http://h/"),
+        ("wss://h:80/a/b", "wss://h:80/a/b"),
+        ("ws://[::1]", "ws://[::1]/acp"),
+        ("ws://[::1]:0", "ws://[::1]:0/acp"),
     ];
-    for (given, meaning, printed) in cases {
+    for (given, printed) in cases {
         let read: Endpoint = given.parse().unwrap_or_else(|fault| panic!("{fault}"));
-        assert_eq!(read, meaning, "{given}");
         assert_eq!(read.to_string(), printed, "{given}");
     }
+    let Ok(Endpoint::Http(web)) = "wss://h".parse() else {
+        panic!("it is a URL");
+    };
+    assert_eq!(
+        (web.protocol, web.tls, web.port),
+        (HttpProtocol::WebSocket, true, 443)
+    );
 }
 
 #[test]
@@ -114,24 +67,24 @@ fn each_parse_error_states_what_is_expected() {
         ("unix:a\0b", &["NUL"]),
         ("tcp:h:1", &["expected tcp://HOST:PORT"]),
         ("tcp://h", &["port is missing"]),
-        ("tcp://:1", &["host is missing"]),
+        ("tcp://:1", &["no host"]),
         ("tcp://h:", &["\"\" is not a port"]),
         ("tcp://h:+1", &["\"+1\" is not a port"]),
         ("tcp://h:65536", &["65536", "0 to 65535"]),
         ("tcp://h:1/x", &["\"/x\" has no meaning"]),
         ("tcp://::1:1", &["brackets"]),
-        ("tcp://[::1:1", &["not closed"]),
-        ("tcp://[nope]:1", &["not an IPv6 address"]),
-        ("tcp://[::1]1", &["follows the bracket"]),
+        ("tcp://[::1:1", &["brackets"]),
+        ("tcp://[nope]:1", &["IPv6"]),
+        ("tcp://[::1]1", &["no host"]),
         ("tcp://u@h:1", &["user name"]),
         ("ws:h", &["expected ws://HOST"]),
-        ("ws://", &["host is missing"]),
-        ("ws:///acp", &["host is missing"]),
+        ("ws://", &["no host"]),
+        ("ws:///acp", &["no host"]),
         ("ws://u:p@h/acp", &["user name"]),
         ("ws://h/acp?token=1", &["query"]),
         ("ws://h/acp#x", &["fragment"]),
         ("ws://h/a b", &["percent-encoded"]),
-        ("ws://h ost", &["not a host name"]),
+        ("ws://h ost", &["no host"]),
     ];
     for (given, words) in cases {
         let fault = given.parse::<Endpoint>().expect_err(given).to_string();
@@ -147,27 +100,13 @@ fn each_parse_error_states_what_is_expected() {
 
 #[test]
 fn loopback_addresses_are_recognised() {
-    let near = [
-        "stdio:",
-        "exec:a",
-        "unix:/x",
-        "tcp://localhost:1",
-        "tcp://127.9.9.9:1",
-        "ws://[::1]/",
-        "wss://LOCALHOST",
-        "tcp://[::ffff:127.0.0.1]:1",
-    ];
-    let far = [
-        "tcp://0.0.0.0:1",
-        "tcp://[::]:1",
-        "ws://example.org",
-        "wss://localhost.example.org",
-        "tcp://10.0.0.1:1",
-        "tcp://127.0.0.1.nip.io:1",
-    ];
-    for (list, expected) in [(&near[..], true), (&far[..], false)] {
-        for given in list {
-            let endpoint: Endpoint = given.parse().unwrap();
+    let near = "stdio: exec:a unix:/x tcp://localhost:1 tcp://127.9.9.9:1 ws://[::1]/ wss://LOCALHOST \
+                tcp://[::ffff:127.0.0.1]:1";
+    let far = "tcp://0.0.0.0:1 tcp://[::]:1 ws://example.org wss://localhost.example.org \
+               tcp://10.0.0.1:1 tcp://127.0.0.1.nip.io:1";
+    for (list, expected) in [(near, true), (far, false)] {
+        for given in list.split(' ') {
+            let endpoint: Endpoint = given.parse().expect(given);
             assert_eq!(endpoint.is_loopback(), expected, "{given}");
         }
     }
@@ -202,7 +141,15 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
             any::<u16>(),
             "/[!-\"$->@-~]{0,20}"
         )
-            .prop_map(|(protocol, tls, host, port, path)| web(protocol, tls, &host, port, &path)),
+            .prop_map(
+                |(protocol, tls, host, port, path)| Endpoint::Http(HttpEndpoint {
+                    protocol,
+                    tls,
+                    host,
+                    port,
+                    path,
+                })
+            ),
     ]
 }
 

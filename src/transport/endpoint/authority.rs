@@ -3,48 +3,29 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use hyper::http::uri::Authority;
+
 /// `HOST` or `HOST:PORT`, the host without its brackets.
-pub(super) fn authority_parts(
-    authority: &str,
-    form: &str,
-) -> Result<(String, Option<u16>), String> {
-    if authority.contains('@') {
+pub(super) fn authority_parts(text: &str, form: &str) -> Result<(String, Option<u16>), String> {
+    if text.contains('@') {
         return Err(format!("a user name (\"@\") is not taken; {form}"));
     }
-    let (host, port) = if let Some(inner) = authority.strip_prefix('[') {
-        let (address, after) = inner
-            .split_once(']')
-            .ok_or_else(|| format!("the bracket is not closed; {form}"))?;
-        if address.parse::<Ipv6Addr>().is_err() {
-            return Err(format!("[{address}] is not an IPv6 address"));
-        }
-        match after.strip_prefix(':') {
-            None if after.is_empty() => (address, None),
-            None => return Err(format!("{after:?} follows the bracket; {form}")),
-            port => (address, port),
-        }
-    } else {
-        if authority.matches(':').count() > 1 {
-            return Err(format!("an IPv6 address stands in brackets; {form}"));
-        }
-        match authority.split_once(':') {
-            Some((host, port)) => (named_host(host, form)?, Some(port)),
-            None => (named_host(authority, form)?, None),
-        }
+    let invalid = || format!("{text:?} is no host (an IPv6 address stands in brackets); {form}");
+    let authority: Authority = text.parse().map_err(|_| invalid())?;
+    let host = authority.host();
+    let port = match &text[host.len()..] {
+        "" => None,
+        rest => Some(port_number(rest.strip_prefix(':').ok_or_else(invalid)?)?),
     };
-    let port = port.map(port_number).transpose()?;
-    Ok((host.to_owned(), port))
-}
-
-fn named_host<'a>(host: &'a str, form: &str) -> Result<&'a str, String> {
-    if host.is_empty() {
-        return Err(format!("the host is missing; {form}"));
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match address {
+        Some(address) if address.parse::<Ipv6Addr>().is_ok() => Ok((address.to_owned(), port)),
+        None if !host.is_empty() && host.bytes().all(is_plain) => Ok((host.to_owned(), port)),
+        _ => Err(invalid()),
     }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if !host.bytes().all(plain) {
-        return Err(format!("{host:?} is not a host name; {form}"));
-    }
-    Ok(host)
 }
 
 pub(super) fn port_number(port: &str) -> Result<u16, String> {

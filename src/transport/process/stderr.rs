@@ -219,20 +219,6 @@ mod tests {
         assert!(tail.len() <= MAX_TAIL && tail.len() > MAX_TAIL - 16);
     }
 
-    #[test]
-    fn long_output_keeps_only_its_end() {
-        let limit = 64 << 10;
-        let mut captured = captured(limit);
-        for _ in 0..1024 {
-            captured.push(&[b'x'; 8 << 10]);
-        }
-        assert_eq!(captured.kept.len(), limit);
-        assert!(captured.kept.capacity() <= 2 * limit);
-        assert_eq!(captured.line.len(), MAX_LINE);
-        assert_eq!(captured.excess, (8 << 20) - MAX_LINE);
-        assert_eq!(captured.tail(), "x".repeat(MAX_TAIL));
-    }
-
     proptest! {
         #[test]
         fn tail_is_bounded_and_printable(
@@ -244,6 +230,7 @@ mod tests {
             parts.iter().for_each(|part| captured.push(part));
             let all = parts.concat();
             prop_assert_eq!(captured.kept.make_contiguous(), &all[all.len().saturating_sub(limit)..]);
+            prop_assert!(captured.line.len() <= MAX_LINE);
             let tail = captured.tail();
             prop_assert!(tail.len() <= MAX_TAIL);
             prop_assert!(!tail.chars().any(|c| c.is_control() && c != '\n'));

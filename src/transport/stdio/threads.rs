@@ -5,17 +5,15 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::thread;
 
-use futures_util::task::AtomicWaker;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 /// Bytes that wait between a thread and the runtime, in each direction.
 const PIPE_SIZE: usize = 64 << 10;
@@ -23,96 +21,65 @@ const PIPE_SIZE: usize = 64 << 10;
 /// The runtime's end of the pipe to the writing thread.
 pub(super) struct Stdout {
     pipe: DuplexStream,
-    accepted: u64,
-    progress: Arc<Progress>,
-}
-
-/// What the writing thread has done so far.
-#[derive(Default)]
-struct Progress {
-    /// Bytes written to stdout.
-    written: AtomicU64,
-    /// The thread has ended.
-    ended: AtomicBool,
-    /// The error it ended with; 0 is none.
-    errno: AtomicI32,
-    waker: AtomicWaker,
+    /// How the thread ended.
+    ended: oneshot::Receiver<io::Result<()>>,
 }
 
 /// Starts the thread that reads stdin, and returns what it reads.
 pub(super) fn start_reading() -> io::Result<DuplexStream> {
     let (near, mut far) = duplex(PIPE_SIZE);
     let runtime = Handle::current();
+    let read = move || {
+        let stdin = rustix::stdio::stdin();
+        let mut buffer = vec![0; PIPE_SIZE];
+        loop {
+            let read = retry(stdin, PollFlags::IN, || {
+                rustix::io::read(stdin, &mut buffer[..])
+            });
+            let count = read.unwrap_or_else(|fault| {
+                tracing::warn!(%fault, "stdin cannot be read any more");
+                0
+            });
+            // Writing fails when the reading end was dropped.
+            if count == 0 || runtime.block_on(far.write_all(&buffer[..count])).is_err() {
+                break;
+            }
+        }
+    };
     thread::Builder::new()
         .name("stdin".to_owned())
-        .spawn(move || {
-            let stdin = rustix::stdio::stdin();
-            let mut buffer = vec![0; PIPE_SIZE];
-            loop {
-                let read = retry(stdin, PollFlags::IN, || {
-                    rustix::io::read(stdin, &mut buffer[..])
-                });
-                match read {
-                    Ok(0) => break,
-                    Ok(count) => {
-                        // It fails when the reading end was dropped.
-                        if runtime.block_on(far.write_all(&buffer[..count])).is_err() {
-                            break;
-                        }
-                    }
-                    Err(fault) => {
-                        // The relay handles it as the end of the stream.
-                        tracing::warn!(%fault, "stdin cannot be read any more");
-                        break;
-                    }
-                }
-            }
-        })?;
+        .spawn(read)?;
     Ok(near)
 }
 
 /// Starts the thread that writes stdout.
 pub(super) fn start_writing() -> io::Result<Stdout> {
-    let (near, mut far) = duplex(PIPE_SIZE);
-    let progress = Arc::new(Progress::default());
-    let ours = Stdout {
-        pipe: near,
-        accepted: 0,
-        progress: progress.clone(),
-    };
+    let (pipe, mut far) = duplex(PIPE_SIZE);
+    let (end, ended) = oneshot::channel();
     let runtime = Handle::current();
+    let write = move || {
+        let stdout = rustix::stdio::stdout();
+        let mut buffer = vec![0; PIPE_SIZE];
+        let mut copy = || {
+            loop {
+                let count = runtime.block_on(far.read(&mut buffer))?;
+                let mut bytes = &buffer[..count];
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                while !bytes.is_empty() {
+                    let write = || rustix::io::write(stdout, bytes);
+                    bytes = &bytes[retry(stdout, PollFlags::OUT, write)?..];
+                }
+            }
+        };
+        // A failed send means that nothing waits for the end.
+        let _ = end.send(copy());
+    };
     thread::Builder::new()
         .name("stdout".to_owned())
-        .spawn(move || {
-            let mut buffer = vec![0; PIPE_SIZE];
-            loop {
-                let count = runtime.block_on(far.read(&mut buffer)).unwrap_or(0);
-                if count == 0 {
-                    break;
-                }
-                if let Err(fault) = write_all(&buffer[..count]) {
-                    let errno = fault.raw_os_error();
-                    progress.errno.store(errno, Ordering::Release);
-                    break;
-                }
-                progress.written.fetch_add(count as u64, Ordering::Release);
-                progress.waker.wake();
-            }
-            progress.ended.store(true, Ordering::Release);
-            // A writer that waits for room in the pipe must learn that there will be none.
-            drop(far);
-            progress.waker.wake();
-        })?;
-    Ok(ours)
-}
-
-fn write_all(mut bytes: &[u8]) -> Result<(), Errno> {
-    let stdout = rustix::stdio::stdout();
-    while !bytes.is_empty() {
-        let count = retry(stdout, PollFlags::OUT, || rustix::io::write(stdout, bytes))?;
-        bytes = &bytes[count..];
-    }
-    Ok(())
+        .spawn(write)?;
+    Ok(Stdout { pipe, ended })
 }
 
 /// Repeats an interrupted call, and waits when another process that shares the file has made it
@@ -137,57 +104,29 @@ fn retry<T>(
     }
 }
 
-impl Stdout {
-    /// The error the thread ended with, or a broken pipe.
-    fn fault(&self) -> io::Error {
-        match self.progress.errno.load(Ordering::Acquire) {
-            0 => io::ErrorKind::BrokenPipe.into(),
-            errno => io::Error::from_raw_os_error(errno),
-        }
-    }
-
-    /// Ready when the thread has written all accepted bytes, or has ended.
-    fn poll_written(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.progress.waker.register(cx.waker());
-        if self.progress.written.load(Ordering::Acquire) == self.accepted {
-            Poll::Ready(Ok(()))
-        } else if self.progress.ended.load(Ordering::Acquire) {
-            Poll::Ready(Err(self.fault()))
-        } else {
-            Poll::Pending
-        }
-    }
-}
-
 impl AsyncWrite for Stdout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.pipe).poll_write(cx, bytes);
-        written.map(|result| match result {
-            Ok(count) => {
-                self.accepted += count as u64;
-                Ok(count)
-            }
-            Err(_) => Err(self.fault()),
-        })
+        let written = ready!(Pin::new(&mut self.pipe).poll_write(cx, bytes));
+        // The pipe only shows that the thread has ended, and not why.
+        Poll::Ready(written.map_err(|broken| match self.ended.try_recv() {
+            Ok(Err(fault)) => fault,
+            _ => broken,
+        }))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_written(cx)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     /// Ready when all bytes are written and the thread has ended. The file stays open: other
     /// processes may share it, and the exit closes it.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        std::task::ready!(self.poll_written(cx))?;
-        std::task::ready!(Pin::new(&mut self.pipe).poll_shutdown(cx))?;
-        if self.progress.ended.load(Ordering::Acquire) {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
+        ready!(Pin::new(&mut self.pipe).poll_shutdown(cx))?;
+        let ended = ready!(Pin::new(&mut self.ended).poll(cx));
+        Poll::Ready(ended.unwrap_or(Ok(())))
     }
 }

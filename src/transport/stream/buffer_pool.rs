@@ -17,7 +17,7 @@ const OVERSIZE: usize = 128 << 10;
 
 /// The memory behind a read buffer.
 #[derive(Debug, Default)]
-pub(in crate::transport) struct BufferPool {
+pub(super) struct BufferPool {
     /// Its size, which the buffer's capacity does not show once frames are cut.
     size: usize,
     /// Bytes of it that were frames.
@@ -88,7 +88,7 @@ impl BufferPool {
     }
 
     /// Passes on a message that shares the buffer, copied to memory of its own if necessary.
-    pub(in crate::transport) fn share(&mut self, message: Bytes) -> Bytes {
+    pub(super) fn share(&mut self, message: Bytes) -> Bytes {
         self.framed += message.len();
         let small = 2 * message.len() < self.size;
         if small && (self.wasteful || self.size > OVERSIZE) {

@@ -1,16 +1,37 @@
 //! Cuts frames out of a byte stream.
 //!
-//! The bytes of a message are read once and not copied: frames share the read buffer.
+//! The bytes of a message are read once and not copied: frames share the read buffer. It grows while
+//! a peer sends much and is released a second after the peer has stopped, because most links are idle
+//! most of the time. Small messages are copied out of it when they would keep much unused memory
+//! alive (see `buffer_pool`).
 
-use std::task::{Context, Poll};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use bytes::BytesMut;
-use tokio::io::AsyncRead;
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::{Instant, Sleep, sleep};
 
-use super::{PeerFraming, ReadBuffer};
+use super::buffer_pool::BufferPool;
 use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::{Decoded, Decoder};
+use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
 use crate::transport::{FrameStream, LinkError, Setup};
+
+/// The framing the peer uses, detected by the reader of a link and used by its writer.
+pub(super) type PeerFraming = Arc<OnceLock<Framing>>;
+
+/// The buffer of a link with little traffic, in bytes. An idle link keeps it, so it is most of what
+/// an idle link costs; under load the buffer grows after a few reads.
+const SMALL: usize = 2 << 10;
+/// The largest single read, in bytes.
+const LARGE: usize = 64 << 10;
+/// A read with less room than this is not worth its system call.
+const MIN_ROOM: usize = 1 << 10;
+/// How long a larger buffer is kept while the peer sends nothing.
+const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
 /// The receiving half of a link over a byte stream.
 #[derive(Debug)]
@@ -29,6 +50,21 @@ enum Stage {
     /// The peer has ended its stream; the rest of the buffer is still to be consumed.
     Ended,
     Done,
+}
+
+/// A reader and its buffer.
+#[derive(Debug)]
+struct ReadBuffer<R> {
+    io: R,
+    /// Bytes that were read and not consumed yet. Messages cut from it share its memory.
+    bytes: BytesMut,
+    /// Room made before a read, in bytes.
+    read_size: usize,
+    /// The memory behind `bytes`.
+    pool: BufferPool,
+    /// Runs while a large buffer is idle.
+    idle_timer: Option<Pin<Box<Sleep>>>,
+    timer_runs: bool,
 }
 
 impl<R> Reader<R> {
@@ -102,6 +138,75 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
     }
 }
 
+impl<R> ReadBuffer<R> {
+    /// `initial` holds bytes of the stream that were read before.
+    fn new(io: R, initial: BytesMut) -> Self {
+        Self {
+            io,
+            pool: BufferPool::new(&initial),
+            bytes: initial,
+            read_size: SMALL,
+            idle_timer: None,
+            timer_runs: false,
+        }
+    }
+
+    /// Releases the buffer for good.
+    fn release(&mut self) {
+        self.bytes = BytesMut::new();
+        self.pool.reset();
+        self.idle_timer = None;
+    }
+
+    /// Releases a large buffer when nothing has arrived for a while. Called when there is nothing
+    /// to read, so that the timer wakes the task.
+    fn poll_shrink(&mut self, cx: &mut Context<'_>) {
+        if self.pool.size() <= SMALL || !self.bytes.is_empty() {
+            return;
+        }
+        let timer = self
+            .idle_timer
+            .get_or_insert_with(|| Box::pin(sleep(SHRINK_AFTER)));
+        if !self.timer_runs {
+            timer.as_mut().reset(Instant::now() + SHRINK_AFTER);
+            self.timer_runs = true;
+        }
+        if timer.as_mut().poll(cx).is_ready() {
+            self.release();
+            self.read_size = SMALL;
+            self.timer_runs = false;
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> ReadBuffer<R> {
+    /// Reads once; zero bytes are the end of the stream.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.pool.shrink(&mut self.bytes);
+        if self.bytes.capacity() - self.bytes.len() < MIN_ROOM {
+            self.pool.make_room(&mut self.bytes, self.read_size);
+        }
+        let room = (self.bytes.capacity() - self.bytes.len()).min(LARGE);
+        let read = ready!(poll_into(&mut self.io, &mut self.bytes, room, cx))?;
+        if read == room {
+            self.read_size = (self.read_size * 2).min(LARGE);
+        }
+        self.timer_runs = false;
+        Poll::Ready(Ok(read))
+    }
+}
+
+fn poll_into<R: AsyncRead + Unpin>(
+    io: &mut R,
+    target: &mut BytesMut,
+    max: usize,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut target = target.limit(max);
+    // The future holds nothing between polls, so making one for each poll loses nothing.
+    pin!(io.read_buf(&mut target)).poll(cx)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -111,8 +216,6 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::jsonrpc::framing::Framing;
-    use crate::transport::stream::read_buffer::{LARGE, SHRINK_AFTER, SMALL};
 
     /// The longest message, in bytes.
     const MAX: usize = 1 << 20;
@@ -155,34 +258,6 @@ mod tests {
             frames.push(frame);
         }
         (bytes, copied + memories.values().sum::<usize>())
-    }
-
-    #[test]
-    fn blank_lines_use_no_buffer() {
-        let stream = format!("{{\"id\":1}}\n{}", (" ".repeat(1023) + "\n").repeat(64)).repeat(300);
-        let (bytes, memory) = retained(stream.as_bytes());
-        assert_eq!(bytes, 300 * 8);
-        assert!(memory <= 256 << 10, "{memory}");
-    }
-
-    #[test]
-    fn stream_of_messages_uses_one_buffer() {
-        let line = format!("{{\"x\":\"{}\"}}\n", "x".repeat(180));
-        let stream = line.repeat(20_000);
-        let mut reader = reader(stream.as_bytes());
-        let mut memories = BTreeMap::new();
-        for count in 0..20_000 {
-            // Each is dropped before the next one is read.
-            let (_, shared) = next(&mut reader).expect("there are more");
-            let (end, size) = shared.expect("it is not copied");
-            if count > 2000 {
-                memories.insert(end, size);
-            }
-        }
-        // One, whose end is where the last room was made; the size distinguishes it from another.
-        let lowest = memories.keys().next().expect("there is one");
-        let highest = memories.keys().last().expect("there is one");
-        assert!(highest - lowest <= reader.input.pool.size(), "{memories:?}");
     }
 
     /// Neither a message of the greatest length nor a longer one, which is skipped, leaves its memory

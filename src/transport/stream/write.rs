@@ -1,19 +1,29 @@
 //! Writes frames to a byte stream.
 //!
-//! At most [`HIGH_WATER`] bytes wait here beyond the last frame given.
+//! At most [`HIGH_WATER`] bytes wait here beyond the last frame given. Small frames are gathered in
+//! one buffer so that a batch is one write; large ones are queued without a copy.
 
-use std::io::{self, Write as _};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
-use super::write_queue::{HIGH_WATER, NO_COPY};
-use super::{PeerFraming, WriteQueue};
+use super::read::PeerFraming;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Framing;
 use crate::transport::{CloseReason, FrameSink, LinkError};
+
+/// Bytes that may wait before a sink writes, and above which it is not ready.
+const HIGH_WATER: usize = 64 << 10;
+/// Messages of this size and more are not copied.
+const NO_COPY: usize = 16 << 10;
+/// The buffer an idle link keeps, in bytes.
+const SMALL: usize = 8 << 10;
+/// Pieces given to one vectored write.
+const SLICES: usize = 16;
 
 /// The sending half of a link over a byte stream.
 #[derive(Debug)]
@@ -22,6 +32,19 @@ pub struct Writer<W> {
     io: Option<W>,
     peer_framing: PeerFraming,
     queue: WriteQueue,
+}
+
+/// Bytes that wait to be written.
+#[derive(Debug, Default)]
+struct WriteQueue {
+    /// Written first.
+    pieces: VecDeque<Bytes>,
+    /// Bytes in `pieces` that are not written.
+    piece_bytes: usize,
+    /// Written after all pieces; small messages are appended here.
+    tail: BytesMut,
+    /// Bytes written since the last flush.
+    since_flush: usize,
 }
 
 impl<W> Writer<W> {
@@ -114,10 +137,84 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     }
 }
 
+impl WriteQueue {
+    /// Bytes that wait.
+    fn waiting(&self) -> usize {
+        self.piece_bytes + self.tail.len()
+    }
+
+    /// Queues `piece` behind everything else, without a copy.
+    fn push(&mut self, piece: Bytes) {
+        let before = self.tail.split().freeze();
+        for piece in [before, piece] {
+            if !piece.is_empty() {
+                self.piece_bytes += piece.len();
+                self.pieces.push_back(piece);
+            }
+        }
+    }
+
+    /// Writes queued bytes with one call.
+    fn poll_write<W: AsyncWrite + Unpin>(
+        &mut self,
+        io: &mut W,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let io = Pin::new(io);
+        let written = match self.pieces.front() {
+            None => ready!(io.poll_write(cx, &self.tail))?,
+            Some(first) if !io.is_write_vectored() => ready!(io.poll_write(cx, first))?,
+            Some(_) => {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let mut used = 0;
+                let parts = self.pieces.iter().map(|piece| &piece[..]);
+                for (slot, part) in slices.iter_mut().zip(parts.chain([&self.tail[..]])) {
+                    *slot = IoSlice::new(part);
+                    used += 1;
+                }
+                ready!(io.poll_write_vectored(cx, &slices[..used]))?
+            }
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.advance(written);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Releases memory left over from a burst or a large message. Called when the queue is empty.
+    fn shrink(&mut self) {
+        let needed = std::mem::take(&mut self.since_flush).min(HIGH_WATER);
+        if self.tail.capacity() > (4 * needed).max(SMALL) {
+            self.tail = BytesMut::new();
+        }
+        if self.pieces.capacity() > 2 * SLICES {
+            self.pieces = VecDeque::new();
+        }
+    }
+
+    /// Removes written bytes from the queue.
+    fn advance(&mut self, mut count: usize) {
+        self.since_flush += count;
+        while count > 0 {
+            let Some(first) = self.pieces.front_mut() else {
+                self.tail.advance(count);
+                return;
+            };
+            let part = count.min(first.len());
+            first.advance(part);
+            self.piece_bytes -= part;
+            count -= part;
+            if first.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::stream::write_queue::SMALL;
 
     /// Sends `frame` and returns the size of the buffer that is kept.
     fn retained(writer: &mut Writer<tokio::io::Sink>, frame: &Frame) -> usize {
@@ -126,44 +223,6 @@ mod tests {
         writer.start_send(frame.clone()).expect("a sink takes all");
         assert!(writer.poll_flush(&mut cx).is_ready());
         writer.queue.tail.capacity()
-    }
-
-    /// A writer that accepts this many bytes, and then none.
-    struct Limited(usize);
-
-    impl AsyncWrite for Limited {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            let taken = bytes.len().min(self.0);
-            self.0 -= taken;
-            if taken == 0 {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok(taken))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    #[test]
-    fn large_frame_is_pending_until_fully_written() {
-        let large = Frame::from("x".repeat(1 << 20));
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        for (takes, ready) in [(1 << 20, false), ((1 << 20) + 1, true)] {
-            let mut writer = Writer::new(Limited(takes - 1), PeerFraming::default());
-            writer.start_send(large.clone()).expect("a queue takes all");
-            let is_ready = writer.poll_ready(&mut cx).is_ready();
-            assert_eq!(is_ready, ready, "{takes}");
-        }
     }
 
     #[test]

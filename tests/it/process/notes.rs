@@ -30,28 +30,19 @@ impl Notes {
         argv
     }
 
-    fn read(&self, count: usize) -> Option<Vec<Proc>> {
-        let text = std::fs::read_to_string(self.path()).ok()?;
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let found: Vec<Proc> = (whole.lines())
-            .map(|line| Proc::of(line.parse().unwrap()).expect("it has not ended"))
-            .collect();
-        (found.len() >= count).then_some(found)
-    }
-
-    pub(crate) async fn processes(&self, count: usize) -> Vec<Proc> {
-        until("the agent has noted its processes", || {
-            self.read(count).is_some()
-        })
-        .await;
-        self.read(count).unwrap()
-    }
-
+    /// Waits until that many processes are noted.
     pub(crate) fn wait_for(&self, count: usize) -> Vec<Proc> {
+        let mut found = Vec::new();
         wait_until("the agent has noted its processes", || {
-            self.read(count).is_some()
+            let text = std::fs::read_to_string(self.path()).unwrap_or_default();
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            let pids = whole.lines().map(|line| line.parse().unwrap());
+            found = pids
+                .map(|pid| Proc::of(pid).expect("it has not ended"))
+                .collect();
+            found.len() >= count
         });
-        self.read(count).unwrap()
+        found
     }
 }
 
@@ -110,34 +101,18 @@ impl Proc {
             .collect()
     }
 
-    /// The targets of its descriptors, the lowest first.
+    /// The targets of its descriptors.
     pub(crate) fn descriptors(&self) -> Vec<PathBuf> {
-        let directory = PathBuf::from(format!("/proc/{}/fd", self.pid));
-        let mut numbers: Vec<u32> = (std::fs::read_dir(&directory).unwrap())
-            .map(|entry| {
-                entry
-                    .unwrap()
-                    .file_name()
-                    .to_str()
-                    .unwrap()
-                    .parse()
-                    .unwrap()
-            })
-            .collect();
-        numbers.sort_unstable();
-        (numbers.iter())
-            .filter_map(|number| std::fs::read_link(directory.join(number.to_string())).ok())
-            .collect()
+        let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap();
+        let links = entries.map(|entry| std::fs::read_link(entry.unwrap().path()));
+        links.filter_map(Result::ok).collect()
     }
 
-    fn status(&self, field: &str) -> String {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(field));
-        line.unwrap().trim_start_matches(':').trim().to_owned()
-    }
-
+    /// Whether the signal has arrived and was not handled.
     pub(crate) fn is_pending(&self, signal: u32) -> bool {
-        u64::from_str_radix(&self.status("ShdPnd"), 16).unwrap() & (1 << (signal - 1)) != 0
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let mask = text.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & (1 << (signal - 1)) != 0
     }
 }
 
@@ -159,14 +134,6 @@ pub(crate) fn all() -> Vec<Proc> {
 
 pub(crate) fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
-}
-
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < DEADLINE, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -42,10 +42,9 @@ impl Relay {
 
     /// Makes it start an agent that records its processes.
     pub(crate) fn spawn(&mut self, notes: &Notes, script: &str) {
-        let words: Vec<String> = (notes.script(script).iter())
-            .map(|word| word.to_str().unwrap().replace('\n', "\x02"))
-            .collect();
-        self.notify(&format!("spawn {}", words.join("\x01")));
+        let words = notes.script(script);
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        self.notify(&format!("spawn {}", serde_json::json!(words)));
     }
 
     /// Sends it a line and waits for its answer, or its end.
@@ -105,15 +104,11 @@ fn role() {
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let answer = match verb {
             "spawn" => {
-                let argv: Vec<OsString> = rest.split('\x01').map(OsString::from).collect();
-                // A newline would end the command.
-                let argv: Vec<OsString> = (argv.iter())
-                    .map(|word| word.to_str().unwrap().replace('\x02', "\n").into())
-                    .collect();
+                let words: Vec<String> = serde_json::from_str(rest).unwrap();
+                let argv: Vec<OsString> = words.into_iter().map(OsString::from).collect();
                 let (launch, limits) = (Launch::default(), Limits::default());
-                agents.push(Some(
-                    runtime.block_on(spawn(&argv, &launch, &limits)).unwrap(),
-                ));
+                let agent = runtime.block_on(spawn(&argv, &launch, &limits));
+                agents.push(Some(agent.unwrap()));
                 String::new()
             }
             "drop" => {

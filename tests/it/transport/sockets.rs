@@ -11,12 +11,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 
-use crate::support::link::{accept, listen, next, received, run, setup};
+use crate::support::link::{accept, listen, run, setup};
 
 fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix(path.to_owned())
@@ -51,7 +48,7 @@ fn a_socket_file_is_for_its_owner_and_is_removed_with_its_listener() {
 }
 
 #[test]
-fn a_stale_socket_file_is_replaced() {
+fn a_stale_socket_file_is_replaced_and_one_in_use_is_not() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
@@ -64,20 +61,11 @@ fn a_stale_socket_file_is_replaced() {
         client.unwrap();
         let pid = std::process::id().to_string();
         assert!(server.peer.name.contains(&pid), "{}", server.peer.name);
-    });
-}
-
-#[test]
-fn a_socket_in_use_is_left_alone() {
-    run(async {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s");
-        let first = listen(&unix(&path), &setup()).await;
+        // One in use is left alone.
         let fault = refused_to_listen(&unix(&path)).await;
         assert_eq!(fault.kind, OpenErrorKind::Unavailable);
         assert!(fault.to_string().contains("in use"), "{fault}");
         assert!(path.exists());
-        drop(first);
     });
 }
 
@@ -170,70 +158,33 @@ fn another_listeners_socket_file_is_not_removed() {
 #[test]
 fn errors_state_the_cause_the_address_and_a_remedy() {
     run(async {
+        use OpenErrorKind::{CannotCreate, NoHost, Unavailable, Usage};
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| unix(&dir.path().join(name));
-        let fault = refused_to_listen(&at("missing/s")).await;
-        assert_eq!(fault.kind, OpenErrorKind::CannotCreate);
-        assert!(fault.to_string().contains("directory"), "{fault}");
-        let fault = refused_to_listen(&at(&"x".repeat(200))).await;
-        assert_eq!(fault.kind, OpenErrorKind::Usage);
-        assert!(fault.to_string().contains("too long"), "{fault}");
-
-        let tcp: Endpoint = "tcp://127.0.0.1:0".parse().unwrap();
-        let taken = listen(&tcp, &setup()).await;
-        let address = taken.address();
-        let fault = refused_to_listen(&address).await;
-        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
-        let text = fault.to_string();
-        assert!(
-            text.starts_with(&format!("{address}: the port is in use. ")),
-            "{text}"
-        );
-
-        // The listener at this address was just dropped.
+        let at = |name: &str| unix(&dir.path().join(name)).to_string();
+        let taken = listen(&"tcp://127.0.0.1:0".parse().unwrap(), &setup()).await;
+        let in_use = taken.address().to_string();
+        let port_in_use = format!("{in_use}: the port is in use. ");
+        for (endpoint, kind, words) in [
+            (&*at("missing/s"), CannotCreate, "directory"),
+            (&*at(&"x".repeat(200)), Usage, "too long"),
+            (&*in_use, Unavailable, &*port_in_use),
+            ("tcp://192.0.2.1:0", Unavailable, "no such address"),
+        ] {
+            let fault = refused_to_listen(&endpoint.parse().unwrap()).await;
+            assert_eq!(fault.kind, kind, "{fault}");
+            assert!(fault.to_string().contains(words), "{fault}");
+        }
         drop(taken);
-        let fault = refused_to_connect(&address.to_string()).await;
-        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
-        assert!(
-            fault.to_string().contains("nothing listens there"),
-            "{fault}"
-        );
-        let fault = refused_to_connect(&at("none").to_string()).await;
-        assert_eq!(fault.kind, OpenErrorKind::Unavailable);
-        assert!(fault.to_string().contains("no such socket file"), "{fault}");
-
-        let fault = refused_to_listen(&"tcp://192.0.2.1:0".parse().unwrap()).await;
-        assert!(fault.to_string().contains("no such address"), "{fault}");
-        let fault = refused_to_connect("tcp://host.invalid:1").await;
-        assert_eq!(fault.kind, OpenErrorKind::NoHost, "{fault}");
-        let fault = refused_to_connect("tcp://127.0.0.1:0").await;
-        assert_eq!(fault.kind, OpenErrorKind::Usage, "{fault}");
-    });
-}
-
-#[test]
-fn a_client_may_write_single_bytes() {
-    run(async {
-        let tcp: Endpoint = "tcp://127.0.0.1:0".parse().unwrap();
-        let mut listener = listen(&tcp, &setup()).await;
-        let Endpoint::Tcp { host, port } = listener.address() else {
-            panic!("{}", listener.address());
-        };
-        let mut client = TcpStream::connect((host, port)).await.unwrap();
-        client.set_nodelay(true).unwrap();
-        let mut server = accept(&mut *listener).await;
-        let sending = async {
-            for byte in b"hello?\n{\"id\":1}\r\n{\"id\":2" {
-                client.write_all(&[*byte]).await.unwrap();
-            }
-            client.shutdown().await.unwrap();
-        };
-        let receiving = async {
-            for line in ["hello?", r#"{"id":1}"#, r#"{"id":2"#] {
-                assert_eq!(received(&mut *server.rx).await, Frame::from(line));
-            }
-            assert!(next(&mut *server.rx).await.is_none());
-        };
-        tokio::join!(sending, receiving);
+        for (endpoint, kind, words) in [
+            // The listener at this address was just dropped.
+            (&*in_use, Unavailable, "nothing listens there"),
+            (&*at("none"), Unavailable, "no such socket file"),
+            ("tcp://host.invalid:1", NoHost, "not known"),
+            ("tcp://127.0.0.1:0", Usage, "port 0"),
+        ] {
+            let fault = refused_to_connect(endpoint).await;
+            assert_eq!(fault.kind, kind, "{fault}");
+            assert!(fault.to_string().contains(words), "{fault}");
+        }
     });
 }

@@ -1,4 +1,9 @@
-//! The one link over stdin and stdout. The kind of each file decides how it is read or written.
+//! The one link over the standard input and output of this process: `stdio:`.
+//!
+//! Nothing else in the program touches them. The runtime waits for pipes, threads wait for
+//! everything else. stderr belongs to the log.
+
+mod threads;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 
-use super::threads;
-use crate::transport::{
+use super::{
     AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
     Setup, Worker, stream,
 };
@@ -19,13 +23,13 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 struct Once(Option<Setup>);
 
 /// The link over stdin and stdout, to the agent.
-pub(in crate::transport) fn connect(setup: &Setup) -> Result<Link, OpenError> {
+pub(super) fn connect(setup: &Setup) -> Result<Link, OpenError> {
     take()?;
     link(setup)
 }
 
 /// A listener that accepts the client on stdin and stdout.
-pub(in crate::transport) fn listen(setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
+pub(super) fn listen(setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
     take()?;
     Ok(Box::new(Once(Some(setup.clone()))))
 }

@@ -1,12 +1,20 @@
-//! The two halves of a link over a byte stream, the framing they share, and the link that TCP and
-//! Unix sockets make of them.
+//! Byte streams and frames: what stdio, pipes, TCP and Unix sockets have in common.
+//!
+//! [`halves()`] turns any reader and writer into the two halves of a link. The writer uses the
+//! framing of the peer (NDJSON until the peer has sent something), so the halves share what the
+//! reader detected. The framings themselves are in `jsonrpc::framing`.
+
+mod buffer_pool;
+mod read;
+mod write;
 
 use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Reader, Writer};
-use crate::jsonrpc::framing::Framing;
+pub use read::Reader;
+pub use write::Writer;
+
 use crate::transport::{Link, Peer, Setup};
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
@@ -24,7 +32,7 @@ where
 }
 
 /// Makes the link to a peer in another process, whose stream ends by a half-close.
-pub(in crate::transport) fn remote<R, W>(reader: R, writer: W, name: String, setup: &Setup) -> Link
+pub(super) fn remote<R, W>(reader: R, writer: W, name: String, setup: &Setup) -> Link
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -38,6 +46,3 @@ where
         guard: Box::new(()),
     }
 }
-
-/// The framing the peer uses, detected by the reader of a link and used by its writer.
-pub(super) type PeerFraming = Arc<OnceLock<Framing>>;
