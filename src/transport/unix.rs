@@ -166,15 +166,8 @@ impl Bound {
             certificate: None,
             token: None,
         };
-        let stream = stream.into_std()?;
-        let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
-        Ok(admission::admit(
-            from,
-            &credentials,
-            &self.setup,
-            "unix",
-            open,
-        ))
+        let link = link(stream, from, &self.setup);
+        Ok(admission::admit(link, &credentials, &self.setup, "unix"))
     }
 }
 

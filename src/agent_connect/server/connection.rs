@@ -23,7 +23,7 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Response};
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
-use crate::transport::{IncomingLink, Link, Peer, PeerKind, Worker};
+use crate::transport::{IncomingLink, Link, Peer, PeerKind};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
 const MAX_QUEUED: usize = 1 << 16;
@@ -182,7 +182,6 @@ impl AgentConnection {
         let arrival = IncomingLink {
             from: "agent-connect".to_owned(),
             finish: Box::pin(std::future::ready(Ok(opened))),
-            worker: Worker::current(),
         };
         let sent = self.context.arrivals.send(arrival).await;
         sent.map_err(|_| closed())?;

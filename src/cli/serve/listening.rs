@@ -190,7 +190,6 @@ async fn accept_clients(
                 let span = tracing::info_span!("client", conn, from);
                 let report = stdio.then(|| report.clone());
                 let (own, state) = (Arc::clone(&server), Arc::clone(&state.borrow()));
-                let worker = arrival.worker.clone();
                 let conversation = async move {
                     let code = own.handle(arrival, &state, transport).await;
                     if let Some(report) = report {
@@ -199,7 +198,7 @@ async fn accept_clients(
                     }
                 };
                 let conversation = conversation.instrument(span);
-                worker.spawn(server.conversations.track_future(conversation));
+                tokio::spawn(server.conversations.track_future(conversation));
             }
         }
     }
