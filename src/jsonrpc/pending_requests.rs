@@ -15,7 +15,7 @@ use super::{Id, IdBuf};
 /// distinguished, and a wrong answer is worse than none.
 ///
 /// Up to the largest number of requests ever open at once it needs no allocation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PendingRequests<T> {
     /// Peers choose the ids, so the hash is keyed.
     open: LinkedHashMap<IdBuf, T, RandomState>,

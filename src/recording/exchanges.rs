@@ -4,24 +4,21 @@
 //! recording.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use smallvec::SmallVec;
 
 use super::event::{Message, RecordedEvent};
 use super::view::View;
-use crate::jsonrpc::{Id, IdBuf, Kind, Side};
+use crate::jsonrpc::{Id, Kind, PendingRequests, Side};
 
 /// The requests of a conversation, in the order they were seen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Exchanges {
     list: Vec<Exchange>,
     /// By the numbers of the requests and of their answers.
     by_number: HashMap<u64, usize>,
-    /// Open requests by edge, requester and id, for recordings whose answers do not name their
-    /// requests. If several have one id, the last is answered first: a peer that detects the
-    /// duplicate rejects that one.
-    open: HashMap<(Side, Side, IdBuf), SmallVec<[usize; 1]>>,
+    /// Open requests by edge and requester, for recordings whose answers do not name their
+    /// requests. If several have one id, the last is answered: a peer that detects the duplicate
+    /// rejects that one.
+    open: [[PendingRequests<usize>; 2]; 2],
 }
 
 /// A request and its answer.
@@ -64,6 +61,17 @@ impl Exchange {
     pub fn duration(&self) -> Option<u64> {
         self.answer
             .map(|answer| answer.at.saturating_sub(self.requested_at))
+    }
+}
+
+impl Default for Exchanges {
+    fn default() -> Self {
+        let table = |_| PendingRequests::new(usize::MAX);
+        Self {
+            list: Vec::new(),
+            by_number: HashMap::new(),
+            open: std::array::from_fn(|_| std::array::from_fn(table)),
+        }
     }
 }
 
@@ -123,8 +131,10 @@ impl Exchanges {
         let requester = message.to.other();
         let id = message.id.clone().unwrap_or_default();
         self.by_number.insert(event.n, index);
-        let known = self.open.entry((message.edge, requester, id_of(&id)));
-        known.or_default().push(index);
+        let open = self.open_at(message.edge, requester);
+        open.remove(id_of(&id));
+        // There is no limit, and the id is free now.
+        let _ = open.insert(id_of(&id), index);
         self.list.push(Exchange {
             n: event.n,
             edge: message.edge,
@@ -146,20 +156,15 @@ impl Exchanges {
         failed: bool,
     ) -> Option<usize> {
         let index = match message.answers {
-            Some(n) => {
-                let index = *self.by_number.get(&n)?;
-                let request = &self.list[index];
-                let key = (request.edge, request.requester, id_of(&request.id));
-                self.take_open(key, |open| open == index);
-                index
-            }
+            Some(n) => *self.by_number.get(&n)?,
             None => {
                 let id = id_of(message.id.as_deref()?);
-                let key = |edge| (edge, message.to, id.clone());
-                let here = self.take_open(key(message.edge), |_| true);
-                here.or_else(|| self.take_open(key(message.edge.other()), |_| true))?
+                let mut take = |edge| self.open_at(edge, message.to).remove(id);
+                let (_, index) = take(message.edge).or_else(|| take(message.edge.other()))?;
+                index
             }
         };
+        self.close(index);
         self.by_number.insert(event.n, index);
         let answer = ExchangeAnswer {
             n: event.n,
@@ -172,11 +177,7 @@ impl Exchanges {
         // The source of a translated request gets the answer too; it may have no event of its own
         // for it.
         if let Some(origin) = self.origin(index) {
-            let request = &self.list[origin];
-            self.take_open(
-                (request.edge, request.requester, id_of(&request.id)),
-                |open| open == origin,
-            );
+            self.close(origin);
             self.list[origin].answer.get_or_insert(answer);
         }
         Some(index)
@@ -190,20 +191,21 @@ impl Exchanges {
         (own.requester == other.requester && own.id == other.id).then_some(origin)
     }
 
-    /// Removes the last open request of a key that `is` accepts.
-    fn take_open(&mut self, key: (Side, Side, IdBuf), is: impl Fn(usize) -> bool) -> Option<usize> {
-        let Entry::Occupied(mut open) = self.open.entry(key) else {
-            return None;
-        };
-        let at = open.get().iter().rposition(|index| is(*index))?;
-        let last = open.get_mut().remove(at);
-        if open.get().is_empty() {
-            open.remove();
+    fn open_at(&mut self, edge: Side, requester: Side) -> &mut PendingRequests<usize> {
+        &mut self.open[edge as usize][requester as usize]
+    }
+
+    /// A request is answered.
+    fn close(&mut self, index: usize) {
+        let request = &self.list[index];
+        let id = id_of(&request.id);
+        let open = &mut self.open[request.edge as usize][request.requester as usize];
+        if open.get(id) == Some(&index) {
+            open.remove(id);
         }
-        Some(last)
     }
 }
 
-fn id_of(spelled: &str) -> IdBuf {
-    Id::of_json(spelled.as_bytes()).to_owned()
+fn id_of(spelled: &str) -> Id<'_> {
+    Id::of_json(spelled.as_bytes())
 }

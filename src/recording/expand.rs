@@ -234,23 +234,14 @@ fn utf16_unit(text: &[u8]) -> io::Result<Option<Unit>> {
 fn to_utf8(text: &[u8], unit: Unit) -> io::Result<Vec<u8>> {
     let (pairs, odd) = text.as_chunks();
     let units = pairs.iter().map(|pair| unit(*pair));
-    let mut decoded = String::with_capacity(text.len() / 2);
-    let mut at = 0;
-    for character in char::decode_utf16(units) {
-        let Ok(character) = character else {
-            return Err(half_error(at));
-        };
-        at += 2 * character.len_utf16();
-        decoded.push(character);
+    match char::decode_utf16(units).collect::<Result<String, _>>() {
+        Ok(decoded) if odd.is_empty() => {
+            let decoded = decoded.strip_prefix('\u{feff}').unwrap_or(&decoded);
+            Ok(decoded.as_bytes().to_vec())
+        }
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is UTF-16 with half of a character in it",
+        )),
     }
-    if !odd.is_empty() {
-        return Err(half_error(at));
-    }
-    let decoded = decoded.strip_prefix('\u{feff}').unwrap_or(&decoded);
-    Ok(decoded.as_bytes().to_vec())
-}
-
-fn half_error(at: usize) -> io::Error {
-    let text = format!("it is UTF-16 with half of a character at byte {at}");
-    io::Error::new(io::ErrorKind::InvalidData, text)
 }

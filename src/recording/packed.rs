@@ -79,12 +79,13 @@ impl<R: Read + Seek> PackedReader<R> {
             Ok::<_, io::Error>((start, bytes))
         };
         let (_, foot) = read(FOOTER as u64)?;
-        if foot[4] != 0 || u32_at(&foot, 5) != END {
+        if foot.get(4) != Some(&0) || u32_at(&foot, 5) != END {
             return Err(no_table());
         }
         let size = u64::from(u32_at(&foot, 0)) * 8 + FOOTER as u64;
         let (start, table) = read(size + 8)?;
-        if u32_at(&table, 0) != TABLE || u64::from(u32_at(&table, 4)) != size {
+        let is_whole = table.len() as u64 == size + 8;
+        if !is_whole || u32_at(&table, 0) != TABLE || u64::from(u32_at(&table, 4)) != size {
             return Err(no_table());
         }
         let mut frames = vec![(0, 0)];
@@ -160,8 +161,8 @@ impl<R: Read + Seek> Seek for PackedReader<R> {
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let own = bytes[at..].first_chunk().copied();
-    own.map_or(0, u32::from_le_bytes)
+    let own = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    own.map_or(0, |own| u32::from_le_bytes(*own))
 }
 
 fn to_u32(length: usize) -> io::Result<u32> {

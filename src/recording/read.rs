@@ -79,41 +79,6 @@ impl<R: Read> SegmentReader<R> {
         self.filter_map(|entry| entry.map(|entry| entry.parsed.into_event()).transpose())
     }
 
-    /// The next line, if it is complete.
-    fn line(&mut self) -> io::Result<Option<Result<Bytes, LineError>>> {
-        loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
-                let line = self.buffer.split_to(self.searched + end + 1).freeze();
-                self.searched = 0;
-                if std::mem::take(&mut self.skipping) {
-                    self.at += line.len() as u64;
-                    continue;
-                }
-                return Ok(Some(Ok(line)));
-            }
-            self.searched = self.buffer.len();
-            if self.skipping {
-                self.drop_buffer();
-            } else if self.searched > MAX_LINE {
-                self.skipping = true;
-                let limit = MAX_LINE as u64;
-                return Ok(Some(Err(LineError::TooLong { limit })));
-            }
-            let filled = self.buffer.len();
-            self.buffer.resize(filled + CHUNK, 0);
-            let read = loop {
-                match self.source.read(&mut self.buffer[filled..]) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    read => break read,
-                }
-            };
-            self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
-            if read? == 0 {
-                return Ok(None);
-            }
-        }
-    }
-
     fn drop_buffer(&mut self) {
         self.at += self.buffer.len() as u64;
         self.buffer.clear();
@@ -143,31 +108,42 @@ impl<R: Read> Iterator for SegmentReader<R> {
     type Item = io::Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let line = match self.line() {
-            Ok(line) => line?,
-            Err(error) => {
-                self.failed = true;
-                return Some(Err(error));
-            }
-        };
-        let at = self.at;
-        Some(Ok(match line {
-            Ok(line) => {
+        while !self.failed {
+            let at = self.at;
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let line = self.buffer.split_to(self.searched + end + 1).freeze();
+                self.searched = 0;
                 self.at += line.len() as u64;
+                if std::mem::take(&mut self.skipping) {
+                    continue;
+                }
                 let parsed = parse::parse_line(&line);
-                Entry { at, line, parsed }
+                return Some(Ok(Entry { at, line, parsed }));
             }
-            Err(fault) => {
+            self.searched = self.buffer.len();
+            if self.skipping || self.searched > MAX_LINE {
                 self.drop_buffer();
-                Entry {
-                    at,
-                    line: Bytes::new(),
-                    parsed: Parsed::Invalid(fault),
+                if !std::mem::replace(&mut self.skipping, true) {
+                    let limit = MAX_LINE as u64;
+                    let (line, parsed) =
+                        (Bytes::new(), Parsed::Invalid(LineError::TooLong { limit }));
+                    return Some(Ok(Entry { at, line, parsed }));
                 }
             }
-        }))
+            let filled = self.buffer.len();
+            self.buffer.resize(filled + CHUNK, 0);
+            let read = self.source.read(&mut self.buffer[filled..]);
+            self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
     }
 }

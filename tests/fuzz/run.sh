@@ -32,6 +32,7 @@ seeds() {
         table) echo mappings ;;
         config) echo tests/vectors/config ;;
         http) echo tests/vectors/json ;;
+        redact) echo tests/vectors/secrets ;;
     esac
 }
 

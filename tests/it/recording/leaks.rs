@@ -115,15 +115,38 @@ async fn no_output_of_the_relay_contains_a_secret() {
         "n=0; while [ $n -lt {} ] && read -r line; do n=$((n+1)); done; cat {stdout}; cat {stderr} >&2; exit 3",
         input.lines().count() - 1,
     );
-    let record = path("recordings");
-    let agent = ["--", "sh", "-c", agent.as_str()];
-    let args = [
-        &["connect", "--log", "trace", "--record", record.as_str()][..],
-        &agent,
-    ]
-    .concat();
-    let outcome = run(&args, &input).await;
-    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    let record = |mode: &'static str| {
+        let (folder, input, agent) = (path(mode), &input, &agent);
+        async move {
+            let args = [
+                "connect",
+                "--log",
+                "trace",
+                "--record-redact",
+                mode,
+                "--record",
+            ];
+            let agent = [folder.as_str(), "--", "sh", "-c", agent.as_str()];
+            let outcome = run(&[&args[..], &agent].concat(), input).await;
+            assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+            let mut files = fs::read_dir(folder).unwrap();
+            let file = files.next().unwrap().unwrap().path();
+            assert!(files.next().is_none());
+            (outcome, file)
+        }
+    };
+    for mode in ["structure", "meta", "full"] {
+        let (_, file) = record(mode).await;
+        let recorded = fs::read(file).unwrap();
+        if mode != "full" {
+            secrets.assert_absent(mode, &recorded);
+            continue;
+        }
+        let recorded = String::from_utf8(recorded).unwrap();
+        let known = secrets.0.iter().filter(|own| recorded.contains(&own[..]));
+        assert!(known.count() > 100, "{recorded}");
+    }
+    let (outcome, file) = record("default").await;
     secrets.assert_absent("the log", outcome.stderr.as_bytes());
     assert!(
         outcome.stderr.contains("warn: "),
@@ -138,16 +161,8 @@ async fn no_output_of_the_relay_contains_a_secret() {
     assert!(!own.is_empty(), "{}", outcome.stdout);
     secrets.assert_absent("errors", own.join("\n").as_bytes());
 
-    let files: Vec<_> = fs::read_dir(&record)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    let [file] = &files[..] else {
-        panic!("{files:?}")
-    };
-    let recorded = fs::read(file).unwrap();
-    secrets.assert_absent("the recording", &recorded);
-    let recorded = String::from_utf8(recorded).unwrap();
+    let recorded = fs::read_to_string(&file).unwrap();
+    secrets.assert_absent("the recording", recorded.as_bytes());
     assert!(
         recorded.contains("without an end: "),
         "the end of stderr is missing"
@@ -158,7 +173,7 @@ async fn no_output_of_the_relay_contains_a_secret() {
         &["show", file][..],
         &["stats", file],
         &["lint", file],
-        &["ls", &record],
+        &["ls", &path("default")],
         &["grep", "Q7x", file],
         &["verify", file],
         &["show", file, "--json"],

@@ -6,7 +6,7 @@ use std::path::Path;
 use acp_relay::conversation::Note;
 use acp_relay::jsonrpc::{Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 use acp_relay::observe::{Event, Observer};
-use acp_relay::recording::{EventKind, Exchanges, Message, RecordedEvent};
+use acp_relay::recording::Exchanges;
 
 use super::stage::{RecorderSetup, TestRecording};
 
@@ -96,13 +96,6 @@ fn observe(recording: &mut TestRecording, line: &Line) {
     }
 }
 
-fn message(event: &RecordedEvent) -> Option<&Message> {
-    match &event.kind {
-        EventKind::Message(message) => Some(message),
-        _ => None,
-    }
-}
-
 #[test]
 fn each_recorded_answer_belongs_to_the_request_it_answers() {
     for (name, lines) in cases() {
@@ -115,7 +108,7 @@ fn each_recorded_answer_belongs_to_the_request_it_answers() {
         let mut line_of = HashMap::new();
         let mut received = 0;
         for event in &events {
-            let Some(message) = message(event) else {
+            let Some(message) = event.message() else {
                 continue;
             };
             let line = match message.source {
@@ -131,7 +124,7 @@ fn each_recorded_answer_belongs_to_the_request_it_answers() {
         let mut known = Exchanges::default();
         for event in &events {
             known.add(event);
-            let Some(message) = message(event) else {
+            let Some(message) = event.message() else {
                 continue;
             };
             let at = line_of[&event.n];

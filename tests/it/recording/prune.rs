@@ -213,25 +213,6 @@ fn two(folder: &Path) -> [&'static str; 2] {
 const BOUNDS: [&str; 4] = ["--record-max-age", "1h", "--record-max-total", "1"];
 
 #[test]
-fn a_relay_deletes_and_counts_old_recordings_and_keeps_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let tapes = folder.path().join("tapes");
-    fs::create_dir(&tapes).unwrap();
-    two(&tapes);
-    let listen = ["--listen", "tcp://127.0.0.1:0", "--record", "tapes"];
-    let relay = Relay::serve(folder, &[&listen[..], &BOUNDS].concat(), &[]);
-    let mut client = relay.client();
-    client.begin();
-    let name = "acp_relay_recordings_pruned_total";
-    relay.scrape_when("both are gone", |scrape| {
-        ["age", "total"]
-            .iter()
-            .all(|why| scrape.value(name, &[("reason", why)]) == 1.)
-    });
-    assert_eq!(file_names(&tapes).len(), 1);
-}
-
-#[test]
 fn the_retention_limits_are_those_of_the_configuration_read_last() {
     let folder = tempfile::tempdir().unwrap();
     let tapes = folder.path().join("tapes");

@@ -1,147 +1,12 @@
-//! Redaction: secrets that are planted in every place they can occur appear nowhere.
+//! Redaction: what is replaced, and what is recorded beside it.
 
-use acp_relay::conversation::Note;
-use acp_relay::jsonrpc::{Frame, IdBuf, Limits, Side, is_json};
-use acp_relay::observe::{Event, Observer};
-use acp_relay::recording::redact::{Mode, Redactor};
+use acp_relay::jsonrpc::{Frame, Kind, Limits, Side, is_json};
+use acp_relay::recording::redact::{Mode, RedactState, Redactor};
 use acp_relay::recording::{EventKind, patch};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::planted::PlantedSecrets;
-use super::stage::{RecorderSetup, TestRecording, events};
-
-/// Messages with a secret in each place.
-fn placed(secrets: &mut PlantedSecrets) -> Vec<(Side, Value)> {
-    let mut secret = || secrets.plant();
-    use Side::{Agent, Client};
-    let server = json!([{
-        "name": "x", "command": "y", "args": ["--api-key", secret()],
-        "env": [{"name": "PLAIN", "value": secret()}, {"value": secret(), "name": "Z"}],
-        "headers": [{"name": "X-Thing", "value": secret()}, {"name": "Cookie", "value": secret()}],
-    }, {"env": {"A": secret(), "name": secret()}, "headers": {"B": secret(), "C": [secret()]}}]);
-    vec![
-        (
-            Client,
-            json!({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": server}}),
-        ),
-        (
-            Client,
-            json!({"id": 2, "method": "session/load", "params": {"mcpServers": server}}),
-        ),
-        (
-            Client,
-            json!({"id": 3, "method": "authenticate",
-            "params": {"methodId": "key", "key": secret(), "deep": {"er": [secret(), 12345]}}}),
-        ),
-        (
-            Agent,
-            json!({"id": 3, "result": {"session": secret(), "deep": [{"er": secret()}]}}),
-        ),
-        (
-            Agent,
-            json!({"id": 1, "method": "terminal/create", "params": {"command": "sh",
-            "args": ["--password", secret(), "-x"], "env": [{"name": "N", "value": secret()}]}}),
-        ),
-        (
-            Client,
-            json!({"id": 4, "method": "_goose/providers", "params": {
-            "headers": {"Authorization": secret(), "x": secret()},
-            "env": {"deep": {"er": secret()}}, "apiKey": secret(), "password": secret(),
-            "client_secret": secret(), "access_token": secret(), "api_key": {"v": secret()}}}),
-        ),
-        (
-            Agent,
-            json!({"method": "_x", "params": {"Authorization": secret(), "Set-Cookie": [secret()],
-            "list": [{"name": "GITHUB_TOKEN", "value": secret()}, {"value": secret(), "name": "passwd"}]}}),
-        ),
-        (
-            Agent,
-            json!({"id": 4, "error": {"code": 1, "message": "no",
-            "data": {"environment": {"K": secret()}, "cookie": secret()}}}),
-        ),
-    ]
-}
-
-/// Messages with the text in each place for a text.
-fn with_text(text: &str, number: usize) -> Vec<(Side, Value)> {
-    use Side::{Agent, Client};
-    let id = 100 + number;
-    vec![
-        (
-            Client,
-            json!({"id": id, "method": "session/prompt", "params": {"sessionId": "s",
-            "prompt": [{"type": "text", "text": format!("use {text} please")}]}}),
-        ),
-        (
-            Agent,
-            json!({"method": "session/update", "params": {"sessionId": "s", "update": {
-            "sessionUpdate": "tool_call", "rawInput": {"command": format!("curl -H '{text}' x")}}}}),
-        ),
-        (
-            Agent,
-            json!({"id": id, "error": {"code": -1, "message": format!("bad:\n{text}\nend")}}),
-        ),
-        (
-            Client,
-            json!({"method": "_meta", "params": {"_meta": {text: [text]}}}),
-        ),
-    ]
-}
-
-fn record_all(recording: &mut TestRecording, secrets: &mut PlantedSecrets) {
-    for (from, message) in placed(secrets) {
-        recording.forward(from, message.to_string().as_bytes());
-        recording.forward(from, format!("{message:#}").as_bytes());
-    }
-    for (number, text) in secrets.shaped().iter().enumerate() {
-        for (from, message) in with_text(text, number) {
-            recording.forward(from, message.to_string().as_bytes());
-            recording.forward(from, format!("{message:#}").as_bytes());
-            // As encoders write it that escape more than they must.
-            recording.forward(from, message.to_string().replace('/', "\\/").as_bytes());
-        }
-        recording.forward(Side::Agent, format!("[INFO] {text}").as_bytes());
-        recording.forward(Side::Agent, &[text.as_bytes(), b" \xff"].concat());
-        recording
-            .handle
-            .stderr(format!("warn: {text}\n").as_bytes());
-        recording.handle.event(EventKind::Mark(text.clone()));
-        recording.recorder.on_event(&Event::Note(&Note::Answered {
-            to: Side::Client,
-            id: IdBuf::Null,
-            method: text.clone(),
-            code: 1,
-        }));
-        // A translated message, and the patch between the two.
-        let received = Frame::from(json!({"method": "a", "params": {"t": text}}).to_string());
-        let sent = Frame::from(json!({"method": "b", "params": {"u": text}}).to_string());
-        recording.translate(Side::Agent, &received, &[], &sent);
-    }
-}
-
-#[test]
-fn planted_secrets_appear_nowhere() {
-    for mode in [Mode::Full, Mode::Default, Mode::Structure, Mode::Meta] {
-        let mut secrets = PlantedSecrets::default();
-        let setup = RecorderSetup {
-            mode,
-            dialect: "goose-v1",
-            ..RecorderSetup::default()
-        };
-        let mut recording = setup.start();
-        record_all(&mut recording, &mut secrets);
-        let text = recording.end().1.concat();
-        assert!(secrets.0.len() > 80, "{} were planted", secrets.0.len());
-        if mode != Mode::Full {
-            secrets.assert_absent(mode.name(), &text);
-            continue;
-        }
-        // Without redaction they are all in the recording.
-        let text = String::from_utf8(text).unwrap();
-        assert!(secrets.0.iter().all(|secret| text.contains(&secret[..])));
-    }
-}
+use super::stage::{RecorderSetup, events};
 
 fn redacted(text: &str) -> Option<(String, Vec<String>)> {
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
@@ -185,19 +50,21 @@ fn a_text_of_many_secret_prefixes_takes_linear_time() {
         "&sig=signature=",
         "://u:'@",
         "\\uff1ask-",
+        "PASSWORD=",
+        "--password=x",
+        "PASSWORD=a.",
+        "PASS=",
+        "_auth=",
+        "API_KEY=",
+        "t-protocol",
+        "\"-----BEGIN ",
     ] {
         let text = word.repeat((256 << 10) / word.len());
         let message = json!({"env": 1, "text": text}).to_string();
-        assert!(
-            redactor
-                .text(text.as_bytes())
-                .is_none_or(|clean| clean != text.as_bytes())
-        );
-        assert!(
-            redactor
-                .json(message.as_bytes(), None)
-                .is_none_or(|clean| clean.text != message.as_bytes())
-        );
+        let _ = redactor.text(text.as_bytes());
+        let _ = redactor.json(message.as_bytes(), None);
+        let (mut flow, kind) = (RedactState::default(), Some(Kind::Notification));
+        let _ = redactor.json_streamed(&mut flow, message.as_bytes(), kind, None);
     }
 }
 
@@ -282,4 +149,30 @@ fn an_answer_with_a_redacted_id_is_recorded_with_its_request() {
         (answer.answers, answer.method.as_deref()),
         (Some(1), Some("a"))
     );
+}
+
+#[test]
+fn neither_a_translation_nor_its_patch_has_the_secret() {
+    for mode in [Mode::Default, Mode::Structure, Mode::Meta] {
+        let setup = RecorderSetup {
+            mode,
+            dialect: "goose-v1",
+            ..RecorderSetup::default()
+        };
+        let mut recording = setup.start();
+        let message = |name: &str| {
+            let params =
+                json!({"text": "it is sk-abcdefgh0123456789abcdef", "env": {"A": "hunter2"}});
+            Frame::from(json!({"method": name, "params": {name: params}}).to_string())
+        };
+        recording.translate(Side::Agent, &message("a"), &[], &message("b"));
+        recording
+            .handle
+            .event(EventKind::Mark("sk-abcdefgh0123456789abcdef".to_owned()));
+        let text = String::from_utf8(recording.end().1.concat()).unwrap();
+        assert!(
+            !text.contains("abcdefgh") && !text.contains("hunter2"),
+            "{text}"
+        );
+    }
 }

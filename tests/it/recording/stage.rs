@@ -13,7 +13,7 @@ use acp_relay::observe::recorder::{
 };
 use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::redact::{Mode, PointerPattern, Redactor};
-use acp_relay::recording::{EventKind, PeerInfo, RecordedEvent, SegmentReader};
+use acp_relay::recording::{Message, PeerInfo, RecordedEvent, SegmentReader};
 
 /// A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -157,14 +157,12 @@ pub(super) fn events(segment: Vec<u8>) -> Vec<RecordedEvent> {
 
 /// The frames of a recording, with their side and direction.
 pub(super) fn frames(events: &[RecordedEvent]) -> Vec<(Side, Side, Vec<u8>)> {
-    let frame = |event: &RecordedEvent| match &event.kind {
-        EventKind::Message(message) => {
-            let bytes = message.body.bytes().unwrap().to_vec();
-            Some((message.edge, message.to, bytes))
-        }
-        _ => None,
+    let messages = events.iter().filter_map(RecordedEvent::message);
+    let frame = |message: &Message| {
+        let bytes = message.body.bytes().unwrap().to_vec();
+        (message.edge, message.to, bytes)
     };
-    events.iter().filter_map(frame).collect()
+    messages.map(frame).collect()
 }
 
 impl SegmentStore for MemoryStore {
