@@ -3,8 +3,6 @@
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
 use serde_json::value::RawValue;
 
-use super::write;
-
 /// Converts seconds with up to six decimals to microseconds.
 pub(super) fn parse(seconds: &[u8]) -> Option<u64> {
     let seconds = std::str::from_utf8(seconds).ok()?;
@@ -29,8 +27,23 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::
 
 fn raw(sign: &str, micros: u64) -> serde_json::Result<Box<RawValue>> {
     let mut text = Vec::new();
-    write::seconds(&mut text, sign.as_bytes(), micros);
+    write(&mut text, sign.as_bytes(), micros);
     RawValue::from_string(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Microseconds, written as seconds.
+pub(super) fn write(out: &mut Vec<u8>, name: &[u8], micros: u64) {
+    out.extend_from_slice(name);
+    digits(out, micros / 1_000_000);
+    // With a one before it, the fraction keeps its zeros; the point takes the place of the one.
+    let point = out.len();
+    digits(out, 1_000_000 + micros % 1_000_000);
+    out[point] = b'.';
+}
+
+/// A number in decimal digits; `serde_json` writes them faster than `write!`.
+pub(super) fn digits(out: &mut Vec<u8>, value: u64) {
+    serde_json::to_writer(out, &value).expect("a number can be written to memory");
 }
 
 /// The same for a difference of times, which may be negative.

@@ -6,6 +6,7 @@
 
 use super::event::{EventKind, Header, Message, Payload, VERSION};
 pub use super::event::{Stamp, fits_line};
+use super::seconds::{self, digits};
 use crate::jsonrpc::{Kind, Side};
 
 /// Bytes of a line after its last member before the checksum: `,"crc":"01234567"}`.
@@ -197,8 +198,8 @@ fn begin_line(out: &mut Vec<u8>, stamp: Stamp, kind: &[u8]) {
 /// Begins a line with the number and the times of an event.
 fn begin_stamp(out: &mut Vec<u8>, stamp: Stamp) {
     number(out, b"{\"n\":", stamp.n);
-    seconds(out, b",\"t\":", stamp.t);
-    seconds(out, b",\"w\":", stamp.w);
+    seconds::write(out, b",\"t\":", stamp.t);
+    seconds::write(out, b",\"w\":", stamp.w);
 }
 
 /// Ends the line that began at `start`.
@@ -269,19 +270,4 @@ fn escaped(value: &str) -> Vec<u8> {
 fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
     out.extend_from_slice(name);
     digits(out, value);
-}
-
-/// Microseconds, written as seconds.
-pub(super) fn seconds(out: &mut Vec<u8>, name: &[u8], micros: u64) {
-    out.extend_from_slice(name);
-    digits(out, micros / 1_000_000);
-    // With a one before it, the fraction keeps its zeros; the point takes the place of the one.
-    let point = out.len();
-    digits(out, 1_000_000 + micros % 1_000_000);
-    out[point] = b'.';
-}
-
-/// A number in decimal digits; `serde_json` writes them faster than `write!`.
-fn digits(out: &mut Vec<u8>, value: u64) {
-    serde_json::to_writer(out, &value).expect("a number can be written to memory");
 }

@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 use super::escapes::{begins_word, skip_gap};
 use super::names::{may_be_password, name_end, name_start};
 use super::random::reads_as_words;
-use super::scan::{self, MAX_JUDGED, Scan, is_code};
+use super::runs::{MAX_JUDGED, Scan, is_code};
+use super::scan;
 use super::table::{List, has, rows, words};
 
 /// Bytes of a line that are searched before and after the mark of a program.

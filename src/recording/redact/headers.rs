@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::escapes::{begins_word, skip_gap};
 use super::random::{is_random, reads_as_words};
-use super::scan::{MAX_JUDGED, Run, Scan};
+use super::runs::{MAX_JUDGED, Run, Scan};
 
 /// Minimum length of a credential after a scheme, and of a cookie's value.
 const MIN_LEN: usize = 8;

@@ -11,7 +11,7 @@ use super::names::{
     name_end, name_start,
 };
 use super::random::{is_random, is_random_so_far, reads_as_words};
-use super::scan::{MAX_JUDGED, Run, Scan, is_code};
+use super::runs::{MAX_JUDGED, Run, Scan, is_code};
 use super::table::has;
 
 /// Minimum length of the value of a variable.

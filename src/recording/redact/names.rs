@@ -7,11 +7,14 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::random::{is_random, reads_as_words};
-use super::scan::run_end;
+use super::runs::run_end;
 use super::table::{List, rows, words};
 
 /// Minimum length of a password chosen by a person.
 const MIN_PASSWORD: usize = 8;
+
+/// Minimum digits of a number that a suggestive name beside it makes a secret.
+const MIN_DIGITS: usize = 6;
 
 /// Headers that carry credentials. Capitals begin words; the spelling of the word separators is
 /// ignored.
@@ -172,6 +175,32 @@ pub(super) fn may_be_password(text: &[u8]) -> bool {
 /// Whether it may be a password or is random, and is not made of words.
 pub(super) fn is_key_like(text: &[u8]) -> bool {
     (is_random(text) || may_be_password(text)) && !reads_as_words(text)
+}
+
+/// Whether a string, including its quotes, or a number is the secret that a name beside it denotes.
+pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
+    let text = unquoted(whole);
+    if !suggests_secret(name) {
+        return is_secret_value(name.as_bytes(), text.unwrap_or(whole));
+    }
+    match text {
+        Some(inner) => {
+            let counted = inner.len() < MIN_DIGITS && inner.iter().all(u8::is_ascii_digit);
+            !(is_directory(name, inner) || (counted && is_count(name)))
+        }
+        None => whole.len() >= MIN_DIGITS && !is_count(name),
+    }
+}
+
+/// Whether the value of a secret session setting, including its quotes, is a secret and not a
+/// choice among words.
+pub(super) fn is_setting(whole: &[u8]) -> bool {
+    unquoted(whole).is_some_and(is_key_like)
+}
+
+/// The contents of a string, without its quotes.
+fn unquoted(whole: &[u8]) -> Option<&[u8]> {
+    whole.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
 /// The start of the name that contains the word at `at`.

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::names::{
-    is_certain, is_count, is_directory, is_group, is_key_like, is_secret_member, is_secret_method,
-    is_secret_value, is_short_name, may_be_password, may_hold_secret, suggests_secret,
+    is_certain, is_directory, is_group, is_secret_member, is_secret_method, is_secret_value,
+    is_short_name, may_be_password, may_hold_secret, suggests_secret,
 };
 use super::random::{is_random, reads_as_words};
 use super::redactor::HitKind;
@@ -25,9 +25,6 @@ static PROTOCOL_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/prot
 const SCHEMA_TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
-
-/// Minimum digits of a number that a suggestive name beside it makes a secret.
-const MIN_DIGITS: usize = 6;
 
 impl Walk<'_> {
     /// Whether a method of the message, or of one of a batch, is a secret one. If a message has two
@@ -182,30 +179,4 @@ impl Walk<'_> {
 pub(super) fn is_identifier(text: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_/.-".contains(byte);
     text.len() <= 48 && text.iter().all(plain) && !is_random(text)
-}
-
-/// Whether a string, including its quotes, or a number is the secret that a name beside it denotes.
-pub(super) fn is_value(name: &str, whole: &[u8]) -> bool {
-    let text = unquoted(whole);
-    if !suggests_secret(name) {
-        return is_secret_value(name.as_bytes(), text.unwrap_or(whole));
-    }
-    match text {
-        Some(inner) => {
-            let counted = inner.len() < MIN_DIGITS && inner.iter().all(u8::is_ascii_digit);
-            !(is_directory(name, inner) || (counted && is_count(name)))
-        }
-        None => whole.len() >= MIN_DIGITS && !is_count(name),
-    }
-}
-
-/// Whether the value of a secret session setting, including its quotes, is a secret and not a
-/// choice among words.
-pub(super) fn is_setting(whole: &[u8]) -> bool {
-    unquoted(whole).is_some_and(is_key_like)
-}
-
-/// The contents of a string, without its quotes.
-fn unquoted(whole: &[u8]) -> Option<&[u8]> {
-    whole.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

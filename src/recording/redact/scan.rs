@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 
-use super::escapes::{begins_word, quote_count};
+use super::escapes::begins_word;
+use super::inside::{IN_PEM, Inside, PUTTY_END};
 use super::names::name_end;
-use super::piece::{IN_PEM, Inside, PUTTY_END};
-use super::random::{is_key_so_far, is_random, is_random_so_far, reads_as_words};
+use super::random::{is_key_so_far, is_random, reads_as_words};
+use super::runs::{MAX_JUDGED, Scan};
 use super::urls::{is_partial_user, open_host};
 use super::words::{Word, Words};
 
@@ -24,117 +25,10 @@ const BASE64_LEN: Range<usize> = 24..1024;
 /// Minimum length of incomplete base64.
 const MIN_PARTIAL_BASE64: usize = 12;
 
-/// The number of bytes of a longer run that are judged.
-pub(super) const MAX_JUDGED: usize = 256;
-
 /// Built by the first search: not every run of the program has one.
 static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
 
-/// The scan of one text. It remembers its position and what it cut out last, so that a text made of
-/// announcing words only takes no longer than others.
-pub(super) struct Scan<'a> {
-    pub(super) text: &'a [u8],
-    /// The text continues elsewhere: a secret at its end may be incomplete.
-    pub(super) partial: bool,
-    /// The last run of token characters, and the position of its last digit.
-    run: Range<usize>,
-    digit: Option<usize>,
-    /// The last word of a command line.
-    value: Range<usize>,
-    /// The end of the last PEM block or private lines; of the last base64 that was decoded, and the
-    /// last cookies.
-    block_end: usize,
-    base64_end: usize,
-    cookies_end: usize,
-    /// The last block is not complete.
-    in_block: bool,
-    found: Vec<(Range<usize>, Option<Inside>)>,
-}
-
-/// A run of token characters, or the rest of one, that may be a secret.
-#[derive(Debug)]
-pub(super) struct Run<'a> {
-    pub(super) at: Range<usize>,
-    /// What is judged of it.
-    pub(super) head: &'a [u8],
-    /// It may continue elsewhere.
-    pub(super) open: bool,
-    /// It is followed by a parenthesis or bracket, as a function or an array is.
-    pub(super) is_code: bool,
-}
-
-impl Run<'_> {
-    /// Without the first bytes.
-    fn skip(mut self, bytes: usize) -> Self {
-        self.at.start += bytes.min(self.at.len());
-        self.head = &self.head[bytes.min(self.head.len())..];
-        self
-    }
-
-    /// Whether it is random, or incomplete and random so far.
-    pub(super) fn is_random(&self) -> bool {
-        is_random(self.head) || self.open && is_random_so_far(self.head)
-    }
-
-    /// Whether it is made of words.
-    pub(super) fn reads_as_words(&self) -> bool {
-        reads_as_words(self.head)
-    }
-}
-
-impl<'a> Scan<'a> {
-    fn new(text: &'a [u8], partial: bool) -> Self {
-        Self {
-            text,
-            partial,
-            run: 0..0,
-            digit: None,
-            value: 0..0,
-            block_end: 0,
-            base64_end: 0,
-            cookies_end: 0,
-            in_block: false,
-            found: Vec::new(),
-        }
-    }
-
-    /// The rest of the run of token characters from `start` on.
-    pub(super) fn run(&mut self, start: usize) -> Run<'a> {
-        if !self.run.contains(&start) {
-            self.run = start..run_end(self.text, start);
-            let digits = self.text[self.run.clone()].iter();
-            let digit = digits.rev().position(u8::is_ascii_digit);
-            self.digit = digit.map(|back| self.run.end - 1 - back);
-        }
-        let end = self.run.end;
-        Run {
-            at: start..end,
-            head: &self.text[start..end.min(start + MAX_JUDGED)],
-            open: self.is_open(end),
-            is_code: is_code(self.text, end),
-        }
-    }
-
-    /// The word of a command line at `start`, quoted or not, that is not a reference to a value
-    /// elsewhere.
-    pub(super) fn value(&mut self, start: usize) -> Option<Range<usize>> {
-        let start = start + quote_count(self.text, start);
-        let ends = |byte: &u8| *byte <= b' ' || b"\"'\\`;|&<>(),[]".contains(byte);
-        if !self.value.contains(&start) {
-            let rest = &self.text[start..];
-            let length = rest.iter().position(ends).unwrap_or(rest.len());
-            self.value = start..start + length;
-        }
-        let own = start..self.value.end;
-        let first = self.text.get(own.start).filter(|_| !own.is_empty())?;
-        (!b"$%{*-=".contains(first)).then_some(own)
-    }
-
-    /// Whether a word that ends there may continue elsewhere.
-    pub(super) fn is_open(&self, end: usize) -> bool {
-        self.partial && end == self.text.len()
-    }
-
+impl Scan<'_> {
     /// The secret that the word at `at` announces.
     fn secret(&mut self, at: Range<usize>, word: Word) -> Option<Range<usize>> {
         match word {
@@ -158,19 +52,6 @@ impl<'a> Scan<'a> {
             Word::User => self.user(at.end),
             Word::Protocol => self.protocol(at.end),
             Word::Place | Word::Ending | Word::Argument => None,
-        }
-    }
-
-    /// Judges what a word announces, and keeps it.
-    fn judge(&mut self, at: Range<usize>, word: Word) {
-        if let Some(secret) = self.secret(at, word) {
-            let inside = match word {
-                Word::Pem | Word::Lines => self.in_block.then_some(IN_PEM),
-                Word::Cookie => Some(Inside::Cookies),
-                Word::User => Some(Inside::User),
-                _ => Some(Inside::Token),
-            };
-            self.found.push((secret, inside));
         }
     }
 
@@ -348,11 +229,19 @@ pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
 /// includes incomplete secrets at the end.
 pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Option<Inside>)> {
     let mut scan = Scan::new(text, partial);
+    let mut found = Vec::new();
     WORDS.each(text, |at, word| {
-        scan.judge(at, word);
+        if let Some(secret) = scan.secret(at, word) {
+            let inside = match word {
+                Word::Pem | Word::Lines => scan.in_block.then_some(IN_PEM),
+                Word::Cookie => Some(Inside::Cookies),
+                Word::User => Some(Inside::User),
+                _ => Some(Inside::Token),
+            };
+            found.push((secret, inside));
+        }
         false
     });
-    let mut found = scan.found;
     if partial
         && let Some(start) = open_host(text)
         && is_partial_user(&text[start..])
@@ -386,29 +275,4 @@ fn decode_base64(run: &[u8], least: usize) -> Option<Vec<u8>> {
 fn is_member_name(text: &[u8], from: usize) -> bool {
     let rest = &text[name_end(text, from)..];
     matches!(rest, [b'"', ..] | [b'\\', b'"' | b'\\', ..])
-}
-
-/// Whether a word that ends at `end` is that of a call or an element in code.
-pub(super) fn is_code(text: &[u8], end: usize) -> bool {
-    matches!(text.get(end), Some(b'(' | b'['))
-}
-
-/// The end of the run of token characters that begins at `from`.
-pub(super) fn run_end(text: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => at += 1,
-            b'_' | b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b'%' => at += 1,
-            // `/` as some encoders escape it, also in JSON in a JSON string; or the beginning of
-            // either.
-            b'\\' => match text[at..].iter().take(4).position(|byte| *byte != b'\\') {
-                Some(slashes) if text[at + slashes] == b'/' => at += slashes + 1,
-                None if text.len() - at < 4 => at = text.len(),
-                _ => break,
-            },
-            _ => break,
-        }
-    }
-    at
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::names::{may_be_password, name_start};
 use super::random::{is_random, is_random_so_far, reads_as_words};
-use super::scan::Scan;
+use super::runs::Scan;
 
 /// Minimum length of an authorization code: error and country codes are shorter.
 const MIN_CODE: usize = 10;

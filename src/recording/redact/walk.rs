@@ -10,8 +10,9 @@ use std::ops::Range;
 
 use super::commands::{self, Word, is_command_member};
 use super::escapes::after_escape;
-use super::names::{is_secret_setting, is_secret_value, may_hold_secret, suggests_secret};
-use super::places::{is_setting, is_value};
+use super::names::{
+    is_secret_setting, is_secret_value, is_setting, is_value, may_hold_secret, suggests_secret,
+};
 use super::redactor::{HitKind, Hits, Mode, Redacted, Redactor, splice};
 use super::scan;
 use super::tokens::{Token, Tokens};
