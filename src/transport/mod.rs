@@ -26,6 +26,7 @@ mod open_error;
 pub mod owner;
 mod pin;
 pub mod process;
+mod queued_link;
 pub mod registry;
 pub mod replay;
 mod request_headers;
@@ -51,6 +52,7 @@ pub use open::{
 };
 pub use pin::Pin;
 pub use process::Launch;
+pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};

@@ -10,13 +10,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::open_recording::OpenRecording;
+use super::content::Content;
+use super::reader_thread;
+use super::search::Searches;
 use crate::recording::{PACKED, PLAIN, Parsed, Recording, open, recordings};
 
 /// Maximum number of recordings kept open.
@@ -47,6 +50,19 @@ struct State {
     dropped: Vec<TempDir>,
     /// Bytes of dropped files, those that are being received included.
     dropped_bytes: u64,
+    /// No more files are kept.
+    closed: bool,
+}
+
+/// One open recording: its content, the searches in it, and the thread that reads and lints it.
+#[derive(Debug)]
+pub(super) struct OpenRecording {
+    pub(super) name: String,
+    /// The path of its first file, as a command line names it.
+    pub(super) path: PathBuf,
+    /// The thread ends when it is dropped.
+    pub(super) content: Arc<Content>,
+    searches: Mutex<Searches>,
 }
 
 /// Why dropped files are not shown.
@@ -150,6 +166,13 @@ impl RecordingLibrary {
         Ok(opened)
     }
 
+    /// Deletes the dropped files, although requests may still be answered.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.dropped.clear();
+    }
+
     /// Adds the recordings in dropped files, of which the names and lengths are given; `next`
     /// returns their content, one after the other, until it is complete. Returns the indices of the
     /// recordings.
@@ -173,10 +196,36 @@ impl RecordingLibrary {
         let received = receive(files, next);
         let mut state = self.state.lock();
         let (folder, found) = received.inspect_err(|_| state.dropped_bytes -= bytes)?;
+        if state.closed {
+            return Err(DropError::TooLarge);
+        }
         let first = state.recordings.len();
         state.dropped.push(folder);
         state.recordings.extend(found);
         Ok((first..state.recordings.len()).collect())
+    }
+}
+
+impl OpenRecording {
+    /// Opens a recording, of which `path` is shown, and starts to read it.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    fn open(recording: Recording, path: PathBuf) -> io::Result<Arc<Self>> {
+        let opened = Arc::new(Self {
+            name: recording.name.clone(),
+            path,
+            content: Arc::default(),
+            searches: Mutex::default(),
+        });
+        let content = Arc::downgrade(&opened.content);
+        let thread = thread::Builder::new().name("viewer".to_owned());
+        thread.spawn(move || reader_thread::read(&content, recording))?;
+        Ok(opened)
+    }
+
+    pub(super) fn searches(&self) -> MutexGuard<'_, Searches> {
+        self.searches.lock()
     }
 }
 

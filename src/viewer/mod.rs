@@ -1,11 +1,10 @@
 //! The viewer: recordings in a browser.
 //!
 //! One page, embedded in the program, and a small server that sends it windows of a recording:
-//! [`mod@index`] knows the position of every event and its [`mod@findings`], [`mod@content`] is
-//! what has been read of a recording, [`mod@reader_thread`] follows it while it grows,
-//! [`mod@lint`] lints, [`mod@search`] filters, [`mod@open_recording`] holds them together,
-//! and [`mod@rows`] encodes the rows for the page. [`mod@routes`] answers requests, [`mod@access`]
-//! admits them. The page is in `page/`, without a build step.
+//! [`mod@index`] knows the position of every event and its findings, [`mod@content`] is what has been
+//! read of a recording, [`mod@reader_thread`] follows it while it grows and lints it, [`mod@search`]
+//! filters, [`mod@library`] has the recordings, and [`mod@rows`] encodes the rows for the page.
+//! [`mod@routes`] admits requests and answers them. The page is in `page/`, without a build step.
 //!
 //! # Why
 //!
@@ -21,20 +20,14 @@
 //! **The page has its own filter and index**, for plain files where no program runs (`--page`). The
 //! same vectors test the filter of the page and of the program.
 
-mod access;
 mod content;
-mod findings;
 mod index;
 mod library;
-mod lint;
-mod open_recording;
 mod page;
-mod query;
 mod reader_thread;
 mod routes;
 mod rows;
 mod search;
 
-pub use access::ViewerAccess;
 pub use page::single_file;
-pub use routes::{RuleLookup, Viewer, router};
+pub use routes::{RuleLookup, Viewer, ViewerAccess, router};

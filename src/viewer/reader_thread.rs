@@ -1,7 +1,8 @@
 //! The thread that reads and lints a recording.
 //!
-//! It reads from the beginning to the end, then lints, and polls for more. What has been read is
-//! available at any time, so the first events of a large recording can be shown at once.
+//! It reads from the beginning to the end, then lints, which takes many times longer, and polls for
+//! more. What has been read is available at any time, so the first events of a large recording can be
+//! shown at once. A request without an answer becomes a finding once no process writes the recording.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -11,8 +12,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::content::{Content, Progress};
-use super::lint::Lint;
-use crate::recording::{Entry, Recording, Tail, open};
+use crate::recording::lint::Linter;
+use crate::recording::{Entry, Parsed, Recording, Tail, open};
 
 /// Time between two polls at the end of a recording.
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
@@ -22,6 +23,19 @@ const MIN_AGE: Duration = Duration::from_secs(2);
 
 /// Lines that are added under one lock of the index, so that requests get a turn.
 const BATCH: usize = 2_000;
+
+/// Items that are checked in one step.
+const LINT_STEP: usize = 2_000;
+
+/// How far the linter has come.
+struct Lint {
+    linter: Linter,
+    tail: Tail,
+    /// Items that were checked.
+    checked: usize,
+    /// The findings about the end have been made.
+    settled: bool,
+}
 
 /// Reads and lints until the recording is closed.
 pub(super) fn read(content: &Weak<Content>, recording: Recording) {
@@ -36,7 +50,12 @@ pub(super) fn read(content: &Weak<Content>, recording: Recording) {
 }
 
 fn follow(content: &Weak<Content>, recording: Recording) -> io::Result<()> {
-    let mut lint = Lint::new(recording.clone())?;
+    let mut lint = Lint {
+        linter: Linter::default(),
+        tail: Tail::open(recording.clone())?,
+        checked: 0,
+        settled: false,
+    };
     let mut tail = Tail::open(recording)?;
     loop {
         let mut lines = Vec::new();
@@ -107,4 +126,35 @@ fn is_written(path: &Path, began: u64) -> bool {
     }
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+impl Lint {
+    /// Checks some more items of those that were read. Returns whether there were any.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    fn step(&mut self, content: &Content) -> io::Result<bool> {
+        let complete = content.progress.borrow().complete;
+        let begin = self.checked;
+        let until = content.index().items.len().min(begin + LINT_STEP);
+        let mut found = Vec::new();
+        while self.checked < until
+            && let Some(entry) = self.tail.next_entry()?
+        {
+            self.checked += usize::from(!matches!(entry.parsed, Parsed::Header(_)));
+            match &entry.parsed {
+                Parsed::Header(header) => self.linter.begin(header),
+                Parsed::Event(event) => found.extend(self.linter.add(event)),
+                Parsed::Invalid(_) => self.linter.skip_line(),
+            }
+        }
+        if self.checked > begin {
+            self.settled = false;
+            content.add_findings(&found, Vec::new(), self.checked);
+        } else if complete && !self.settled {
+            content.add_findings(&[], self.linter.unanswered(), self.checked);
+            self.settled = true;
+        }
+        Ok(self.checked > begin)
+    }
 }

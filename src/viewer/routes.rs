@@ -2,6 +2,10 @@
 //!
 //! With `after` (the revision that the page has), `state` waits for a newer one, so that the page
 //! follows a recording that grows. The only thing that a page can send are dropped files.
+//!
+//! The viewer listens on loopback, which every program of this machine and every web page in its
+//! browsers can reach. So an address holds a token that is new for each run, the `Host` must be
+//! ours, and a request caused by another page is refused.
 
 use std::io;
 use std::path::Path;
@@ -13,8 +17,8 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
@@ -27,11 +31,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::access::ViewerAccess;
-use super::library::{DropError, RecordingLibrary};
-use super::open_recording::OpenRecording;
-use super::query::Query;
+use super::library::{DropError, OpenRecording, RecordingLibrary};
+use super::rows::Query;
 use super::{page, rows};
+use crate::auth::origin::OriginPolicy;
 use crate::recording::filter::{Filter, FilterError};
 
 /// How long a page that waits for news is kept waiting.
@@ -39,6 +42,9 @@ const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// How long a page may send nothing of the files that were dropped onto it.
 const UPLOAD_PAUSE: Duration = Duration::from_secs(30);
+
+/// Bytes of a token.
+const TOKEN: usize = 16;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -54,6 +60,13 @@ pub type RuleLookup = fn(&str) -> Value;
 pub struct Viewer {
     library: Arc<RecordingLibrary>,
     rules: RuleLookup,
+}
+
+/// What a request must show.
+#[derive(Clone, Debug)]
+pub struct ViewerAccess {
+    token: String,
+    origins: OriginPolicy,
 }
 
 /// Headers of every answer.
@@ -90,6 +103,44 @@ impl Viewer {
     pub fn of(path: &Path, rules: RuleLookup) -> io::Result<Self> {
         let library = Arc::new(RecordingLibrary::of(path)?);
         Ok(Self { library, rules })
+    }
+
+    /// Ends: deletes the files that were dropped onto the page.
+    pub fn close(&self) {
+        self.library.close();
+    }
+}
+
+impl ViewerAccess {
+    /// Access with a token made of these random bytes, for a listener at `port` of loopback.
+    #[must_use]
+    pub fn new(port: u16, random: [u8; TOKEN]) -> Self {
+        Self {
+            token: data_encoding::BASE64URL_NOPAD.encode(&random),
+            origins: OriginPolicy::own_pages(port),
+        }
+    }
+
+    /// The path of the page.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/{}/", self.token)
+    }
+
+    /// Whether a request with this token in its path is admitted.
+    ///
+    /// # Errors
+    /// The status to refuse it with.
+    fn admit(&self, token: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
+        if !self.origins.admits(headers) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        // Hashes are compared, so that the time it takes does not depend on the token.
+        if blake3::hash(token.as_bytes()) == blake3::hash(self.token.as_bytes()) {
+            Ok(())
+        } else {
+            Err(StatusCode::NOT_FOUND)
+        }
     }
 }
 

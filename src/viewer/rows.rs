@@ -2,15 +2,18 @@
 //!
 //! Long lines come without their body, which the page requests when it is shown.
 
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
+use std::str::FromStr;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::findings::as_json;
-use super::index::{Class, Index, Item, item_at};
-use super::open_recording::OpenRecording;
-use super::query::Query;
+use super::index::{Class, Index, Item, as_json, item_at};
+use super::library::OpenRecording;
 use crate::recording::filter::Filter;
 use crate::recording::rfc3339;
 use crate::recording::write::{self, Stamp};
@@ -27,6 +30,30 @@ const MAX_LINE: usize = 8 << 10;
 
 /// Parts of the timeline; also the number of turns up to which it shows each.
 const BUCKETS: usize = 240;
+
+/// The query parameters of a request.
+#[derive(Debug)]
+pub(super) struct Query(HashMap<String, String>);
+
+impl Query {
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.text(name).parse().ok()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let text = parts.uri.query().unwrap_or_default();
+        let parameters = form_urlencoded::parse(text.as_bytes());
+        Ok(Self(parameters.into_owned().collect()))
+    }
+}
 
 /// The state of a recording: what the page shows around the rows.
 pub(super) fn state(recording: &OpenRecording) -> Value {

@@ -125,6 +125,13 @@ impl Viewer {
         state
     }
 
+    /// Asserts that a path is answered with this status.
+    fn assert_status(&self, path: &str, status: u16) -> String {
+        let answer = self.ask(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        answer.text()
+    }
+
     /// The numbers of the events that a query finds.
     fn found(&self, question: &str) -> Vec<u64> {
         let answer = self.json(&format!("api/0/rows?{question}"));
@@ -237,6 +244,13 @@ impl TestRecording {
     }
 }
 
+/// How many findings of a rule a state has.
+fn findings(state: &Value, id: &str) -> u64 {
+    let mut rules = state["lint"]["rules"].as_array().unwrap().iter();
+    let rule = rules.find(|rule| rule["id"] == id);
+    rule.map_or(0, |rule| rule["count"].as_u64().unwrap())
+}
+
 /// A folder with one recording of ten turns.
 fn recorded() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -263,26 +277,25 @@ fn the_page_gets_windows_of_folded_filtered_and_ranged_rows() {
     assert_eq!(state["spans"][1], json!([8_000, 14_000]));
     let path = folder.path().canonicalize().unwrap().join("a.000.acpr");
     assert_eq!(state["path"], path.to_str().unwrap());
-    // Folded: the prompt, the head of the chunks, the answer.
-    assert_eq!(viewer.found("count=4"), [1, 3, 7, 8]);
-    assert_eq!(viewer.found("from=2&count=2"), [7, 8]);
-    assert_eq!(viewer.found("all=1&count=4"), [1, 2, 3, 4]);
-    assert_eq!(viewer.found("t0=8000&t1=12000"), [8, 10]);
-    assert_eq!(viewer.found("q=kind%3aresult&count=3"), [7, 14, 21]);
-    assert_eq!(viewer.found("q=TWO+method:session/update&count=2"), [4, 11]);
-    assert_eq!(viewer.found("q=not+method:session/*+not+zzz"), [71]);
-    assert_eq!(viewer.found("q=dur%3E5ms+kind:request&count=2"), [1, 8]);
-    assert!(viewer.found("q=dur%3E7ms").is_empty());
+    for (query, found) in [
+        // Folded: the prompt, the head of the chunks, the answer.
+        ("count=4", &[1, 3, 7, 8][..]),
+        ("from=2&count=2", &[7, 8]),
+        ("all=1&count=4", &[1, 2, 3, 4]),
+        ("t0=8000&t1=12000", &[8, 10]),
+        ("q=kind%3aresult&count=3", &[7, 14, 21]),
+        ("q=TWO+method:session/update&count=2", &[4, 11]),
+        ("q=not+method:session/*+not+zzz", &[71]),
+        ("q=dur%3E5ms+kind:request&count=2", &[1, 8]),
+        ("q=dur%3E7ms", &[]),
+        ("q=%22hello%20there%22&count=1", &[1]),
+        ("q=%22there%20hello%22", &[]),
+    ] {
+        assert_eq!(viewer.found(query), found, "{query}");
+    }
     // A wrong filter is refused with place and reason.
-    let fault = viewer.ask("api/0/rows?q=n:1+and");
-    assert_eq!(fault.status, 400);
-    assert!(
-        fault.text().contains("missing at the end"),
-        "{}",
-        fault.text()
-    );
-    assert_eq!(viewer.found("q=%22hello%20there%22&count=1"), [1]);
-    assert!(viewer.found("q=%22there%20hello%22").is_empty());
+    let fault = viewer.assert_status("api/0/rows?q=n:1+and", 400);
+    assert!(fault.contains("missing at the end"), "{fault}");
     let rows = viewer.json("api/0/rows?count=3&n=14");
     assert_eq!((&rows["total"], &rows["place"]), (&json!(31), &json!(5)));
     let prompt = &rows["rows"][0];
@@ -375,23 +388,13 @@ fn lint_findings_are_listed_by_row_and_by_rule() {
     let viewer = Viewer::of(folder.path());
     let state = viewer.wait(|state| state["lint"]["checked"] == 71);
     let rules = state["lint"]["rules"].as_array().unwrap();
-    let severities: Vec<&str> = rules
-        .iter()
-        .filter_map(|rule| rule["severity"].as_str())
-        .collect();
-    let mut sorted = severities.clone();
-    sorted.sort_by_key(|severity| {
-        ["error", "warning", "hint"]
-            .iter()
-            .position(|known| known == severity)
+    let severities = rules.iter().map(|rule| {
+        let known = ["error", "warning", "hint"];
+        known.iter().position(|known| rule["severity"] == *known)
     });
-    assert_eq!(severities, sorted);
+    assert!(severities.is_sorted());
     // Ten prompts before any handshake.
-    let early = rules
-        .iter()
-        .find(|rule| rule["id"] == "not-initialized")
-        .unwrap();
-    assert_eq!(early["count"], 10);
+    assert_eq!(findings(&state, "not-initialized"), 10);
     let list = viewer.json("api/0/findings?id=not-initialized&from=8");
     let numbers: Vec<_> = (list["findings"].as_array().unwrap().iter())
         .map(|finding| finding["n"].as_u64().unwrap())
@@ -429,24 +432,14 @@ fn the_linter_checks_every_segment() {
         digest: String::new(),
     });
     write(0, &first);
-    let asked = |rules: &Value, id: &str| {
-        let rule = rules
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|rule| rule["id"] == id);
-        rule.map_or(0, |rule| rule["count"].as_u64().unwrap())
-    };
     let found = |seen: u64| {
         let viewer = Viewer::of(folder.path());
         // Open requests are found a moment after the rest.
         let settled = |state: &Value| {
-            state["lint"]["checked"] == seen
-                && (seen == 2 || asked(&state["lint"]["rules"], "unanswered") > 0)
+            state["lint"]["checked"] == seen && (seen == 2 || findings(state, "unanswered") > 0)
         };
         let state = viewer.wait(settled);
-        let of = |id| asked(&state["lint"]["rules"], id);
-        [of("unanswered"), of("duplicate-id"), of("not-initialized")]
+        ["unanswered", "duplicate-id", "not-initialized"].map(|id| findings(&state, id))
     };
     // An open request may be answered in the next segment.
     assert_eq!(found(2), [0, 0, 1]);
@@ -467,10 +460,7 @@ fn the_linter_checks_every_segment() {
 
 #[test]
 fn a_filter_uses_values_that_become_known_later() {
-    let unanswered = |state: &Value| {
-        let rules = state["lint"]["rules"].as_array().unwrap();
-        rules.iter().any(|rule| rule["id"] == "unanswered")
-    };
+    let unanswered = |state: &Value| findings(state, "unanswered") > 0;
     let folder = tempfile::tempdir().unwrap();
     let mut recording = TestRecording::new();
     recording.turn();

@@ -133,6 +133,14 @@ impl Admin {
     }
 }
 
+impl Drop for Admin {
+    fn drop(&mut self) {
+        if let Some((_, viewer)) = &self.shared.viewer {
+            viewer.close();
+        }
+    }
+}
+
 impl GaugeSource for ProcessGauges {
     fn runtimes(&self) -> Vec<RuntimeStats> {
         let metrics = self.0.metrics();

@@ -8,9 +8,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::paint::{Paint, Tone};
 use super::select::{Part, Selection};
-use super::units::excerpt;
+use super::text::{Paint, Tone, excerpt};
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::Kind;

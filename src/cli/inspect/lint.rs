@@ -11,11 +11,8 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 
-use super::open::report_unreadable;
-use super::paint::{Paint, Tone};
-use super::recordings::Recordings;
-use super::select::{Part, Selection};
-use super::units::{excerpt, timestamp};
+use super::select::{Part, Recordings, Selection, report_unreadable};
+use super::text::{Paint, Tone, excerpt, timestamp};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::inputs::split_filter;

@@ -8,9 +8,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::open::{recording, report_unreadable};
-use super::paint::{Paint, Tone};
-use super::units::{duration, size};
+use super::select::{recording, report_unreadable};
+use super::text::{Paint, Tone, duration, size};
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::jsonrpc::{Kind, printable};

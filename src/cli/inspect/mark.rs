@@ -15,7 +15,7 @@ use clap::Args;
 use rustix::fs::FlockOperation;
 use serde_json::json;
 
-use super::open::{recording, report_unreadable};
+use super::select::{recording, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::random::random;

@@ -6,9 +6,7 @@ use clap::Args;
 use serde_json::value::RawValue;
 
 use super::chunk_run::{ChunkFolder, ChunkRun};
-use super::paint::{Paint, Tone};
-use super::summary::summary;
-use super::units::{duration, excerpt, size, timestamp};
+use super::text::{Paint, Tone, duration, excerpt, size, summary, timestamp};
 use crate::cli::console::{Output, note};
 use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::rfc3339;

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use serde_json::json;
 
-use super::open::report_unreadable;
-use super::units::size;
+use super::select::report_unreadable;
+use super::text::size;
 use crate::cli::console::Output;
 use crate::cli::{exit, limits, record};
 use crate::observe::recorder::{Retention, prune};

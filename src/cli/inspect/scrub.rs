@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::open::{recording, report_uncreatable, report_unreadable};
+use super::select::{recording, report_uncreatable, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;

@@ -1,17 +1,21 @@
-//! Selects a recording, its events and a point of view for a subcommand.
+//! From the files and the filter of a command line to the events that a subcommand works on.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
-use super::open::{recording, report_unreadable};
-use crate::cli::console::note;
-use crate::jsonrpc::Side;
+use super::text::{Paint, Tone};
+use crate::cli::console::{self, Output, note};
+use crate::cli::exit;
+use crate::cli::inputs::FilteredFiles;
+use crate::jsonrpc::{Side, printable};
 use crate::recording::filter::{Field, Filter};
 use crate::recording::{
-    Annotations, Entry, EventKind, Header, Parsed, RecordedEvent, Recording, View, ViewFilter,
+    Annotations, Entry, EventKind, Header, NotRecording, Parsed, RecordedEvent, Recording, View,
+    ViewFilter,
 };
 
 /// A recording and a filter of its events.
@@ -48,6 +52,19 @@ pub(super) enum Part<'a> {
     Damaged,
 }
 
+/// The recordings of a command, and its output. The name of each is printed if there are several,
+/// and an unreadable one does not end the command.
+pub(super) struct Recordings {
+    files: Vec<PathBuf>,
+    filter: Option<Filter>,
+    several: bool,
+    /// Whether a name was printed before.
+    printed: bool,
+    failed: Option<ExitCode>,
+    pub(super) output: Output,
+    pub(super) paint: Paint,
+}
+
 /// One line for each field of the language, for `--help`.
 pub(super) fn help() -> String {
     let mut text = String::from("Filters join terms with and, or, not and parentheses:\n");
@@ -56,6 +73,57 @@ pub(super) fn help() -> String {
         text += &format!("  {example:<20} {what}\n");
     }
     text.trim_end().to_owned()
+}
+
+/// Opens the recording that the file at `path` belongs to. Prints an error and returns the exit
+/// code.
+pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
+    let recording = open_unchecked(path)?;
+    let checked = recording.check();
+    checked.map_err(|misfit| report_unusable(path, &misfit))?;
+    Ok(recording)
+}
+
+/// Like [`recording`], without a check of the content.
+pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
+    if let Some(misfit) = NotRecording::of(path) {
+        return Err(report_unusable(path, &misfit));
+    }
+    let found = std::fs::File::open(path).and_then(|_| Recording::of(path));
+    found.map_err(|error| report_unreadable(path, &error))
+}
+
+/// Prints why a file cannot be read as a recording.
+pub(super) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
+    match misfit {
+        NotRecording::Unreadable(error) => report_unreadable(path, error),
+        misfit => exit::fail(exit::NO_INPUT, &format!("{}: {misfit}", path.display())),
+    }
+}
+
+/// Prints that a file cannot be written, or exists already.
+pub(super) fn report_uncreatable(path: &Path, error: &io::Error) -> ExitCode {
+    let what = format!("{}: {}", path.display(), console::explain(error));
+    exit::fail(exit::CANNOT_CREATE, &what)
+}
+
+/// Prints that a file cannot be read.
+pub(super) fn report_unreadable(path: &Path, error: &io::Error) -> ExitCode {
+    let (file, text) = (path.display().to_string(), error.to_string());
+    // Some errors name the file themselves.
+    if text.starts_with(&file) {
+        return exit::fail(exit::NO_INPUT, &text);
+    }
+    let mut why = format!("{file}: {}", console::explain(error));
+    let folder = path.parent();
+    let missing = folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    if let Some(folder) = missing {
+        why += &format!(
+            ": the folder {} does not exist; `acp-relay inspect ls DIR` lists the recordings in one",
+            folder.display()
+        );
+    }
+    exit::fail(exit::NO_INPUT, &why)
 }
 
 impl ValueEnum for View {
@@ -128,7 +196,7 @@ impl OpenSelection<'_> {
     }
 
     /// All lines, also those not selected.
-    pub(super) fn entries(&self) -> impl Iterator<Item = std::io::Result<(usize, Entry)>> + '_ {
+    pub(super) fn entries(&self) -> impl Iterator<Item = io::Result<(usize, Entry)>> + '_ {
         self.recording.entries()
     }
 
@@ -138,10 +206,10 @@ impl OpenSelection<'_> {
         self.each_in_order(|part| match part {
             Part::Event(event) if !self.matches_filter(event) => {}
             Part::Event(event) => {
-                let message = event.message();
+                let mut message = event.message().into_iter();
                 visit(
                     part,
-                    message.is_none_or(|message| self.view.shows(event.n, message)),
+                    message.all(|message| self.view.shows(event.n, message)),
                 );
             }
             _ => visit(part, true),
@@ -151,7 +219,7 @@ impl OpenSelection<'_> {
     /// Visits all that the recording holds, its events in the order of the view; then reports
     /// damaged lines.
     pub(super) fn each_in_order(&self, mut visit: impl FnMut(Part<'_>)) -> Result<(), ExitCode> {
-        let mut damaged = 0;
+        let mut damaged = 0_u64;
         let mut order = self.view.in_order();
         for entry in self.recording.entries() {
             let unreadable = |error| report_unreadable(&self.selection.file, &error);
@@ -172,5 +240,57 @@ impl OpenSelection<'_> {
         };
         note(&format!("acp-relay: {lines} skipped: see `inspect verify`"));
         Ok(())
+    }
+}
+
+impl Recordings {
+    pub(super) fn of((files, filter): FilteredFiles) -> Self {
+        let output = Output::new();
+        Self {
+            several: files.len() > 1,
+            files,
+            filter,
+            printed: false,
+            failed: None,
+            paint: Paint::of(&output),
+            output,
+        }
+    }
+
+    /// Calls `visit` with each recording, until stdout is closed. An error was reported.
+    pub(super) fn each(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &Selection) -> Result<(), ExitCode>,
+    ) {
+        for file in std::mem::take(&mut self.files) {
+            // Errors about a file on stderr come after the output about the one before.
+            self.output.flush();
+            if !self.output.is_open() {
+                return;
+            }
+            let filter = self.filter.clone();
+            if let Err(code) = visit(self, &Selection { file, filter }) {
+                self.failed.get_or_insert(code);
+            }
+        }
+    }
+
+    /// Prints the name of a recording, if there are several.
+    pub(super) fn head(&mut self, selection: &Selection) {
+        if !self.several {
+            return;
+        }
+        if std::mem::replace(&mut self.printed, true) {
+            self.output.line(b"");
+        }
+        let name = printable(selection.file.to_string_lossy().as_bytes());
+        let name = self.paint.tone(Tone::Strong, &format!("{name}:"));
+        self.output.line(name.as_bytes());
+    }
+
+    /// The exit code: that of the first unreadable recording, else `code`.
+    pub(super) fn done(self, code: u8) -> ExitCode {
+        let done = self.output.done(code);
+        self.failed.unwrap_or(done)
     }
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::open::{open_unchecked, report_unreadable, report_unusable};
-use super::recordings::Recordings;
 use super::retranslate::{CurrentTables, Retranslation, retranslate};
+use super::select::{Recordings, open_unchecked, report_unreadable, report_unusable};
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;
 use crate::cli::exit;

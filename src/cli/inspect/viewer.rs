@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-use super::open::{report_uncreatable, report_unusable};
+use super::select::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
@@ -83,6 +83,7 @@ async fn serve(viewer: Viewer, port: u16) -> ExitCode {
     note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
     let routes = router("", &viewer, &access, || {});
     http::serve(Socket::Tcp(listener), routes, stop.requested).await;
+    viewer.close();
     ExitCode::SUCCESS
 }
 

@@ -45,8 +45,8 @@ pub(super) struct Agent {
     /// A recording (.acpr, .acpr.zst), or a capture of one JSON line per message
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// When a request matches a recorded one: strict, shape or order
-    #[arg(long = "match", value_name = "HOW", default_value_t)]
+    /// When a request matches a recorded one
+    #[arg(long = "match", value_name = "HOW", value_enum, default_value_t)]
     matching: MatchRule,
     /// Playback speed: 1 is as recorded, 10 ten times as fast, max without pauses
     #[arg(long, value_name = "SPEED", default_value_t)]
@@ -54,8 +54,8 @@ pub(super) struct Agent {
     /// The longest pause
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     max_idle: Option<Duration>,
-    /// What to do with a request that was not recorded: error, nearest or forward
-    #[arg(long, value_name = "WHAT", default_value_t)]
+    /// What to do with a request that was not recorded
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     unmatched: Unmatched,
     /// The live agent that answers requests that were not recorded
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]

@@ -10,12 +10,15 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::play::{Outcome, Play};
-use super::{report, until};
+use super::report;
 use crate::cli::console::Output;
 use crate::cli::log_redaction::clean;
 use crate::cli::{exit, processes};
+use crate::jsonrpc::printable;
+use crate::recording::Annotations;
 use crate::recording::capture::write_line;
 use crate::recording::filter::Filter;
+use crate::recording::lint::Linter;
 use crate::recording::replay::Script;
 
 /// Shown below `--help`.
@@ -70,7 +73,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         let matched = args
             .until
             .as_ref()
-            .map(|filter| until::first_match(filter, &outcome.live));
+            .map(|filter| first_match(filter, &outcome.live));
         let (fails, verdict) = match &matched {
             Some(Some(text)) => (true, text.as_str()),
             Some(None) => (false, "not met"),
@@ -143,4 +146,24 @@ fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
     }
     std::fs::write(path, text)
         .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+}
+
+/// Describes the first message of `live` that matches the filter.
+fn first_match(filter: &Filter, live: &Script) -> Option<String> {
+    let events = live.events();
+    let mut annotations = Annotations::for_filter(Some(filter));
+    events.iter().for_each(|event| annotations.add(event));
+    annotations.end();
+    let is_match = |n, event| filter.matches(event, annotations.derived(n));
+    let at = events.iter().position(|event| is_match(event.n, event))?;
+    let step = &live.steps[at];
+    let mut text = format!("{}: {}", step.from, step.title());
+    if !annotations.derived(step.n).lint.is_empty() {
+        let mut linter = Linter::default();
+        events.iter().for_each(|event| drop(linter.add(event)));
+        for finding in linter.end().iter().filter(|finding| finding.n == step.n) {
+            text += &format!(" ({} {})", finding.rule.id, finding.what);
+        }
+    }
+    Some(printable(text.as_bytes()))
 }

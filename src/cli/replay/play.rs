@@ -3,28 +3,25 @@
 //! `recording::replay::Driver` decides what is sent when.
 
 use std::ffi::OsString;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Builder;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::cli::{console, endpoints, exit, runtime};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Exit, Frame, Side, parse_duration};
+use crate::jsonrpc::{Exit, Side, parse_duration};
 use crate::recording::NotRecording;
 use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{
     Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptFault, Timeouts, compare,
 };
 use crate::transport::{
-    CloseReason, Endpoint, Link, LinkError, OpenError, PeerKind, StopStep, registry,
+    CloseReason, Endpoint, Link, OpenError, PeerKind, QueuedLink, StopStep, registry,
 };
 
 /// How long an agent may take to exit after the conversation.
@@ -72,16 +69,6 @@ pub(super) struct Outcome {
     pub(super) troubles: Vec<String>,
     /// The duration of the run.
     pub(super) took: Duration,
-}
-
-/// A link with the message to send and the state of the conversation.
-struct Player {
-    link: Link,
-    driver: Driver,
-    began: Instant,
-    timer: Option<Pin<Box<Sleep>>>,
-    outgoing: Option<Frame>,
-    closed: bool,
 }
 
 impl Outcome {
@@ -145,100 +132,56 @@ impl Play {
     }
 }
 
-async fn play(agent: &Endpoint, driver: Driver) -> Result<Driver, OpenError> {
-    let link = registry::connect(agent, &endpoints::setup()).await?;
-    let mut player = Player {
-        link,
-        driver,
-        began: Instant::now(),
-        timer: None,
-        outgoing: None,
-        closed: false,
+async fn play(agent: &Endpoint, mut driver: Driver) -> Result<Driver, OpenError> {
+    let Link {
+        rx,
+        tx,
+        mut guard,
+        peer,
+    } = registry::connect(agent, &endpoints::setup()).await?;
+    let mut link = QueuedLink::new(rx, tx);
+    let (began, mut lost) = (Instant::now(), false);
+    loop {
+        let until = match driver.next(began.elapsed()) {
+            DriverAction::Send(frame) => {
+                if !lost {
+                    link.queue.push_back(frame);
+                }
+                continue;
+            }
+            DriverAction::Wait(until) => until,
+            DriverAction::Done => break,
+        };
+        tokio::select! {
+            frame = poll_fn(|cx| link.poll(cx, None, true)), if !lost => match frame {
+                Some(frame) => driver.receive(&frame, began.elapsed()),
+                None => {
+                    lost = true;
+                    driver.end();
+                }
+            },
+            () = sleep_until(began + until) => {}
+        }
+    }
+    driver.close();
+    // What is still sent; an agent that does not exit by itself is killed with its link.
+    let rest = async {
+        while !lost {
+            match poll_fn(|cx| link.poll(cx, Some(CloseReason::Done), true)).await {
+                Some(frame) => driver.receive(&frame, began.elapsed()),
+                None => lost = true,
+            }
+        }
+        driver.end();
     };
-    poll_fn(|cx| player.poll(cx)).await;
-    player.driver.close();
-    // An agent that does not exit by itself is killed with its link.
-    let _ = timeout(EXIT_TIMEOUT, poll_fn(|cx| player.poll_end(cx))).await;
-    if player.link.peer.kind == PeerKind::Child {
-        let exit = timeout(EXIT_TIMEOUT, poll_fn(|cx| player.link.guard.poll_exit(cx))).await;
+    let _ = timeout(EXIT_TIMEOUT, rest).await;
+    if peer.kind == PeerKind::Child {
+        let exit = timeout(EXIT_TIMEOUT, poll_fn(|cx| guard.poll_exit(cx))).await;
         match exit {
             Ok(Exit::Code(0)) => {}
             Ok(exit) => tracing::warn!("the agent ended with {exit}"),
-            Err(_) => player.link.guard.signal(StopStep::Terminate),
+            Err(_) => guard.signal(StopStep::Terminate),
         }
     }
-    Ok(player.driver)
-}
-
-impl Player {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            self.receive(cx);
-            match self.send(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => {
-                    tracing::warn!("the connection to the agent is lost: {error}");
-                    self.disconnect();
-                }
-                Poll::Pending => return Poll::Pending,
-            }
-            match self.driver.next(self.began.elapsed()) {
-                DriverAction::Send(frame) => self.outgoing = Some(frame),
-                DriverAction::Done => return Poll::Ready(()),
-                DriverAction::Wait(until) => {
-                    let until = self.began + until;
-                    let timer = self.timer.insert(Box::pin(sleep_until(until)));
-                    if timer.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Receives all available messages.
-    fn receive(&mut self, cx: &mut Context<'_>) {
-        while !self.closed {
-            let now = self.began.elapsed();
-            match self.link.rx.poll_next(cx) {
-                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.driver.receive(&frame, now),
-                Poll::Ready(Some(Ok(Decoded::Error(error)))) => {
-                    tracing::warn!("the agent: {error}")
-                }
-                Poll::Ready(Some(Err(_)) | None) => self.disconnect(),
-                Poll::Pending => return,
-            }
-        }
-    }
-
-    /// Sends the pending message.
-    fn send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        if self.closed {
-            self.outgoing = None;
-            return Poll::Ready(Ok(()));
-        }
-        if self.outgoing.is_some() {
-            std::task::ready!(self.link.tx.poll_ready(cx))?;
-            if let Some(frame) = self.outgoing.take() {
-                self.link.tx.start_send(frame)?;
-            }
-        }
-        self.link.tx.poll_flush(cx)
-    }
-
-    fn disconnect(&mut self) {
-        self.closed = true;
-        self.driver.end();
-    }
-
-    /// Closes our side, and receives what is still sent.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let closed = self.link.tx.poll_close(cx, CloseReason::Done).is_ready();
-        self.receive(cx);
-        if self.closed && closed {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    }
+    Ok(driver)
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(in crate::recording) enum Token {
     /// An object begins.
     Object,
     /// An array begins.
@@ -25,7 +25,7 @@ pub(super) enum Token {
 
 /// The tokens of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Tokens<'a> {
+pub(in crate::recording) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
     /// Whether each open container is an object.
@@ -35,7 +35,7 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    pub(in crate::recording) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             at: 0,

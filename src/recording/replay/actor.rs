@@ -2,44 +2,47 @@
 //!
 //! Given what the client sends and the time, it returns what to send. A request that matches a
 //! recorded one starts the scene of that request; scenes run side by side, the earliest recorded
-//! step first. See `scenes` for the steps of a scene, `scene_index` for the scene of a request,
-//! `live_agent` for an agent that handles the rest.
+//! step first. A step waits for what the client sent before it in the recording, with a timeout,
+//! because a live client may behave differently.
 
-mod cancels;
-mod invalid;
-
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::client_order::{ClientOrder, TIMEOUT};
-use super::ids::{id_of, with_id};
 use super::live_agent::LiveAgent;
 use super::matching::matches;
-use super::names::{NameKind, NameMap};
-use super::rules::{MatchRule, ReplayRules, Unmatched};
-use super::scene_index::SceneIndex;
-use super::scenes::Part;
+use super::names::{NameKind, NameMap, with_id};
+use super::rules::{FaultKind, MatchRule, ReplayRules, Unmatched};
+use super::scenes::{Part, Scenes};
 use super::script::{Script, ScriptStep};
-use super::{FaultKind, InjectedFault};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, scan};
+use crate::jsonrpc::{
+    Envelope, Frame, FrameError, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Role, Scanned,
+    Side, scan,
+};
 use crate::recording::surrogates::parse_json;
+
+/// How long a step waits while the client sends nothing.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Plays the agent.
 #[derive(Debug)]
 pub struct Actor {
     script: Arc<Script>,
     rules: ReplayRules,
-    scene_index: SceneIndex,
+    scenes: Scenes,
     running: Vec<SceneRun>,
-    /// Requests that the client has to answer: the id it knows, and the step.
-    pending: HashMap<IdBuf, usize>,
+    /// Requests that the client has to answer, under the ids it knows.
+    pending: PendingRequests<Asked>,
     /// Invalid lines of the recorded client that the live client has sent, too.
     used_invalid: HashSet<usize>,
-    order: ClientOrder,
+    /// The steps of the client that it has not sent yet.
+    missing: BTreeSet<usize>,
+    /// When the client sent the last frame.
+    last_received: Duration,
     names: NameMap,
     live_agent: LiveAgent,
     /// Frames that are sent before anything from the recording.
@@ -49,6 +52,8 @@ pub struct Actor {
     armed: VecDeque<FaultKind>,
     /// The number of requests that were sent under a new id.
     renames: u64,
+    /// The number of runs.
+    runs: u64,
     closed: bool,
 }
 
@@ -65,9 +70,19 @@ pub enum ActorAction {
     Close,
 }
 
+/// A request to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    /// That of this step, in the run of this number.
+    Step(usize, u64),
+    /// One of the live agent, with this id.
+    Live(IdBuf),
+}
+
 /// A scene that is being played.
 #[derive(Debug)]
 struct SceneRun {
+    number: u64,
     scene: usize,
     /// The next part.
     at: usize,
@@ -79,8 +94,6 @@ struct SceneRun {
     /// The live method.
     method: String,
     answered: bool,
-    /// Its requests that the client has not answered: the step, and the id the client knows.
-    open: Vec<(usize, IdBuf)>,
     /// The next step is not sent before this time.
     not_before: Option<Duration>,
 }
@@ -89,13 +102,16 @@ impl Actor {
     /// Plays `script`.
     #[must_use]
     pub fn new(script: Arc<Script>, rules: ReplayRules) -> Self {
+        let steps = script.steps.iter().enumerate();
+        let of_client = steps.filter(|(_, step)| step.from == Side::Client);
         let mut actor = Self {
-            order: ClientOrder::new(&script),
-            scene_index: SceneIndex::new(Arc::clone(&script)),
+            missing: of_client.map(|(at, _)| at).collect(),
+            last_received: Duration::ZERO,
+            scenes: Scenes::new(Arc::clone(&script)),
+            pending: PendingRequests::new(script.steps.len() + Limits::default().in_flight),
             script,
             rules,
             running: Vec::new(),
-            pending: HashMap::new(),
             used_invalid: HashSet::new(),
             names: NameMap::default(),
             live_agent: LiveAgent::default(),
@@ -103,6 +119,7 @@ impl Actor {
             notices: VecDeque::new(),
             armed: VecDeque::new(),
             renames: 0,
+            runs: 0,
             closed: false,
         };
         actor.arm_faults(0);
@@ -113,7 +130,7 @@ impl Actor {
     /// The number of frames waiting to be sent that are not from the recording.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.urgent.len() + self.live_agent.backlog()
+        self.urgent.len() + self.live_agent.queue.len()
     }
 
     /// The next notice for people, returned once.
@@ -128,40 +145,75 @@ impl Actor {
 
     /// Handles a frame of the client.
     pub fn receive(&mut self, frame: &Frame, now: Duration) {
-        self.order.last_received = now;
+        self.last_received = now;
         let at = match scan(frame, &Limits::default()) {
             Scanned::Message(at) => at,
-            Scanned::Batch => return self.on_invalid(frame, None, now),
-            Scanned::Invalid(error) => return self.on_invalid(frame, Some(&error), now),
+            Scanned::Batch => return self.on_invalid(frame, None),
+            Scanned::Invalid(error) => return self.on_invalid(frame, Some(&error)),
         };
         let body = at.body(frame).and_then(parse_json).unwrap_or_default();
         match at.kind {
             Kind::Request => self.on_request(frame, &at, &body, now),
             Kind::Notification => self.on_notification(frame, &at, &body, now),
-            Kind::Result | Kind::Error => self.on_answer(frame, &at, &body, now),
+            Kind::Result | Kind::Error => self.on_answer(frame, &at, &body),
         }
     }
 
     /// Handles a frame of the live agent.
     pub fn receive_live(&mut self, frame: &Frame) {
-        self.live_agent.receive(frame);
+        let at = match scan(frame, &Limits::default()) {
+            Scanned::Message(at) => at,
+            Scanned::Batch => return self.live_agent.queue.push_back(reply::batch()),
+            // Without an answer the client, or the agent, would wait for ever.
+            Scanned::Invalid(error) => match error.role {
+                Some(Role::Answer) => {
+                    if let Some((id, ())) = self.live_agent.open.remove(error.id.as_id()) {
+                        let reason = Reason::of_fault(&error.fault);
+                        self.urgent.push_back(reply::error(id.as_id(), &reason));
+                    }
+                    return;
+                }
+                Some(Role::Call) if error.id != IdBuf::Absent => {
+                    return self.live_agent.queue.push_back(reply::frame_error(&error));
+                }
+                _ => return,
+            },
+        };
+        let id = at.id(frame);
+        match at.kind {
+            Kind::Notification => self.urgent.push_back(frame.clone()),
+            Kind::Request => match self.ask(frame, &at, Asked::Live(id.to_owned())) {
+                Some(request) => self.urgent.push_back(request),
+                None => {
+                    let reason = Reason::new(reply::OVERLOADED, "too many requests are open");
+                    self.live_agent.queue.push_back(reply::error(id, &reason));
+                }
+            },
+            // Else the answer to our `initialize`, or to no request.
+            Kind::Result | Kind::Error if self.live_agent.open.remove(id).is_some() => {
+                let body = at.body(frame).and_then(parse_json).unwrap_or_default();
+                if let Some(session) = body.get("sessionId").and_then(Value::as_str) {
+                    self.live_agent.sessions.insert(session.to_owned());
+                }
+                self.urgent.push_back(frame.clone());
+            }
+            Kind::Result | Kind::Error => {}
+        }
     }
 
     /// The live agent is gone.
     pub fn lose_live(&mut self) {
-        self.live_agent.lose();
+        self.urgent.extend(self.live_agent.lose());
+        self.pending
+            .retain(|_, asked| matches!(asked, Asked::Step(..)));
     }
 
     /// What to do now.
     pub fn next(&mut self, now: Duration) -> ActorAction {
-        if let Some(frame) = self
-            .urgent
-            .pop_front()
-            .or_else(|| self.live_agent.for_client())
-        {
+        if let Some(frame) = self.urgent.pop_front() {
             return ActorAction::Send(frame);
         }
-        if let Some(frame) = self.live_agent.for_agent() {
+        if let Some(frame) = self.live_agent.queue.pop_front() {
             return ActorAction::Forward(frame);
         }
         loop {
@@ -175,17 +227,14 @@ impl Actor {
                 _ => {}
             }
             self.advance(now);
-            let due_at = |run: &SceneRun| self.due(run);
-            let ready = self.running.iter().enumerate();
-            let ready = ready.filter_map(|(index, run)| {
-                let (step, at) = due_at(run)?;
-                (at <= now).then_some((step, index))
-            });
-            let Some((step, index)) = ready.min() else {
-                let next = self.running.iter().filter_map(due_at).map(|(_, at)| at);
-                let next = next.min();
+            let due = self.running.iter().enumerate();
+            let due = due.filter_map(|(index, run)| Some((index, self.due(run)?)));
+            let due: Vec<(usize, (usize, Duration))> = due.collect();
+            let ready = due.iter().filter(|(_, (_, at))| *at <= now);
+            let Some((step, index)) = ready.map(|(index, (step, _))| (*step, *index)).min() else {
+                let next = due.iter().map(|(_, (_, at))| *at).min();
                 return match next {
-                    None if self.closed && !self.live_agent.has_open() => ActorAction::Close,
+                    None if self.closed && self.live_agent.open.is_empty() => ActorAction::Close,
                     next => ActorAction::Wait(next),
                 };
             };
@@ -202,44 +251,60 @@ impl Actor {
 
     /// The next step of a run and its time; `None` while it waits for the client.
     fn due(&self, run: &SceneRun) -> Option<(usize, Duration)> {
-        let Some(Part::Send(step)) = self.scene_index.parts(run.scene).get(run.at).copied() else {
+        let Some(Part::Send(step)) = self.scenes.list[run.scene].parts.get(run.at).copied() else {
             return None;
         };
-        let before = run.after.map(|step| self.script.steps[step].at);
-        let before = before.unwrap_or_default();
+        let before = run.after.map_or(0, |step| self.script.steps[step].at);
         let gap = self.script.steps[step].at.saturating_sub(before);
         let mut at = run.since + self.rules.pause(Duration::from_micros(gap));
         if self.is_early(run, step) {
-            at = at.max(run.since.max(self.order.last_received) + TIMEOUT);
+            at = at.max(run.since.max(self.last_received) + TIMEOUT);
         }
         Some((step, run.not_before.map_or(at, |held| held.max(at))))
     }
 
-    /// Whether a step has to wait for what the client sent before it in the recording.
+    /// Whether a step has to wait for what the client sent between its cause and it in the
+    /// recording. Answers count only if the client has their request.
     fn is_early(&self, run: &SceneRun, step: usize) -> bool {
-        let cause = self.scene_index.scenes[run.scene].cause;
-        let is_open = |request| self.pending.values().any(|open| *open == request);
-        self.order.is_early(&self.script, cause, step, is_open)
+        let mut before = self.missing.range(self.before(run, step));
+        before.any(|at| {
+            let step = &self.script.steps[*at];
+            match step.answers {
+                Some(request) => self.is_pending(request, None),
+                None => step.is_request() || step.is_notification(),
+            }
+        })
+    }
+
+    /// The steps between the cause of a step and it.
+    fn before(&self, run: &SceneRun, step: usize) -> Range<usize> {
+        let cause = self.scenes.list[run.scene].cause;
+        cause.map_or(0, |at| at + 1)..step
+    }
+
+    /// Whether the client has to answer the request of this step, of that run or of any.
+    fn is_pending(&self, step: usize, run: Option<u64>) -> bool {
+        let is_it = |asked: &Asked| match asked {
+            Asked::Step(own, number) => *own == step && run.is_none_or(|run| run == *number),
+            Asked::Live(_) => false,
+        };
+        self.pending.iter().any(|(_, asked)| is_it(asked))
     }
 
     /// Ends finished runs, and advances those whose wait is over.
     fn advance(&mut self, now: Duration) {
-        for run in &mut self.running {
-            while let Some(Part::Answered { request: sent, at }) =
-                self.scene_index.parts(run.scene).get(run.at)
+        let mut running = std::mem::take(&mut self.running);
+        running.retain_mut(|run| {
+            let parts = &self.scenes.list[run.scene].parts;
+            while let Some(Part::Answered { request, at }) = parts.get(run.at)
+                && !self.is_pending(*request, Some(run.number))
             {
-                if run.open.iter().any(|open| open.0 == *sent) {
-                    break;
-                }
                 // A wait that was over before it was reached takes no time.
-                run.after = Some(*at);
-                run.since = now;
-                run.at += 1;
+                (run.at, run.since, run.after) = (run.at + 1, now, Some(*at));
             }
-        }
-        let scene_index = &self.scene_index;
-        self.running
-            .retain(|run| run.at < scene_index.parts(run.scene).len());
+            run.at < parts.len()
+        });
+        self.running = running;
     }
 
     /// Sends a step, unless a fault prevents it.
@@ -248,59 +313,56 @@ impl Actor {
         let recorded = &script.steps[step];
         if self.is_early(&self.running[index], step) {
             // A wait that timed out is not repeated.
-            let cause = self.scene_index.scenes[self.running[index].scene].cause;
-            self.order.give_up(cause, step);
+            let before = self.before(&self.running[index], step);
+            self.missing.retain(|at| !before.contains(at));
         }
         let run = &mut self.running[index];
+        let number = run.number;
         (run.at, run.since, run.after, run.not_before) = (run.at + 1, now, Some(step), None);
-        let mut frame = self.names.to_live(&recorded.frame);
-        let answers_it = recorded.is_answer() && !run.answered && {
-            let cause = self.scene_index.scenes[run.scene].cause;
-            recorded.answers.is_some() && recorded.answers == cause
-        };
-        if answers_it {
+        let cause = self.scenes.list[run.scene].cause;
+        let answers_it = recorded.is_answer() && recorded.answers.is_some();
+        let mut frame = None;
+        if answers_it && recorded.answers == cause && !run.answered {
             run.answered = true;
             let id = run.id.clone();
             self.name_session(recorded);
-            frame = self.names.to_live(&recorded.frame);
-            frame = with_id(&frame, id.as_id());
-            if let Some(FaultKind::Error { code, message }) = self.armed.front() {
-                frame = reply::plain_error(id.as_id(), *code, message);
+            frame = if let Some(FaultKind::Error { code, message }) = self.armed.front() {
+                let error = reply::plain_error(id.as_id(), *code, message);
                 self.armed.pop_front();
-            }
+                Some(error)
+            } else {
+                Some(with_id(&self.names.to_live(&recorded.frame), id.as_id()))
+            };
         } else if recorded.is_request() {
-            frame = self.send_request(index, step, frame);
+            let request = self.names.to_live(&recorded.frame);
+            if let Scanned::Message(at) = scan(&request, &Limits::default()) {
+                frame = self.ask(&request, &at, Asked::Step(step, number));
+            }
         }
+        let frame = frame.unwrap_or_else(|| self.names.to_live(&recorded.frame));
         let dropped = self.armed.front() == Some(&FaultKind::Drop);
         if dropped {
             self.armed.pop_front();
-            self.drop_request(index, step);
+            // No answer is expected.
+            self.pending
+                .retain(|_, asked| *asked != Asked::Step(step, number));
         }
         self.arm_faults(recorded.n);
         (!dropped).then_some(frame)
     }
 
-    /// A request to the client, under an id that it does not have open.
-    fn send_request(&mut self, index: usize, step: usize, frame: Frame) -> Frame {
-        let mut frame = frame;
-        let mut id = id_of(&frame);
-        if self.pending.contains_key(&id) || self.live_agent.has_pending(&id) {
+    /// A request to the client, under an id that it does not have open; `None` if it has too many.
+    fn ask(&mut self, frame: &Frame, at: &Envelope, asked: Asked) -> Option<Frame> {
+        let mut result = self.pending.insert(at.id(frame), asked.clone());
+        let mut frame = frame.clone();
+        while result == Err(Rejected::Reused) {
             self.renames += 1;
             let name = format!("\"replay-{}\"", self.renames);
-            frame = with_id(&frame, Id::String(name.as_bytes()));
-            id = id_of(&frame);
+            let id = Id::String(name.as_bytes());
+            result = self.pending.insert(id, asked.clone());
+            frame = with_id(&frame, id);
         }
-        self.pending.insert(id.clone(), step);
-        self.running[index].open.push((step, id));
-        frame
-    }
-
-    /// Removes a dropped request, so that no answer is expected.
-    fn drop_request(&mut self, index: usize, step: usize) {
-        let open = &mut self.running[index].open;
-        if let Some(at) = open.iter().position(|open| open.0 == step) {
-            self.pending.remove(&open.remove(at).1);
-        }
+        result.ok().map(|()| frame)
     }
 
     /// Handles the session id in an answer. If the client has a session of that id, it gets
@@ -309,43 +371,36 @@ impl Actor {
         let Some(recorded) = answer.body.get("sessionId").and_then(Value::as_str) else {
             return;
         };
-        let requested = answer
-            .answers
-            .and_then(|request| self.script.steps[request].session.as_ref());
-        if requested.is_some() {
+        let request = answer.answers.map(|request| &self.script.steps[request]);
+        if request.is_some_and(|request| request.session.is_some()) {
             return;
         }
-        let mut live = recorded.to_owned();
-        let mut count = 1;
-        while self.names.has_live(&live) {
-            count += 1;
-            live = format!("{recorded}~{count}");
-        }
+        let others = (2..).map(|count| format!("{recorded}~{count}"));
+        let mut names = std::iter::once(recorded.to_owned()).chain(others);
+        let live = names.find(|name| self.names.recorded_session(name).is_none());
+        let live = live.unwrap_or_default();
         self.names
             .insert(NameKind::Session, recorded.to_owned(), live);
     }
 
     /// Arms the faults that apply after event `n`.
     fn arm_faults(&mut self, n: u64) {
-        let armed = &mut self.armed;
-        self.rules
-            .faults
-            .retain(|InjectedFault { after, kind: what }| {
-                let now = *after <= n;
-                if now {
-                    armed.push_back(what.clone());
-                }
-                !now
-            });
+        let now = self.rules.faults.extract_if(.., |fault| fault.after <= n);
+        self.armed.extend(now.map(|fault| fault.kind));
+    }
+
+    /// The client has sent the message of this step.
+    fn received_step(&mut self, step: usize) {
+        self.missing.remove(&step);
+        self.arm_faults(self.script.steps[step].n);
     }
 
     fn start(&mut self, scene: usize, id: IdBuf, method: String, now: Duration) {
-        self.scene_index.played[scene] = true;
-        let cause = self.scene_index.scenes[scene].cause;
-        if let Some(cause) = cause {
-            self.order.receive(cause);
-        }
+        self.scenes.list[scene].played = true;
+        let cause = self.scenes.list[scene].cause;
+        self.runs += 1;
         self.running.push(SceneRun {
+            number: self.runs,
             scene,
             at: 0,
             since: now,
@@ -353,57 +408,51 @@ impl Actor {
             id,
             method,
             answered: false,
-            open: Vec::new(),
             not_before: None,
         });
         if let Some(cause) = cause {
-            self.arm_faults(self.script.steps[cause].n);
+            self.received_step(cause);
         }
     }
 
     fn on_request(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
         let method = at.method(frame).into_owned();
-        let id = at.id(frame).to_owned();
         let forwards = self.rules.unmatched == Unmatched::Forward;
         if forwards && method == "initialize" {
-            self.live_agent.set_initialize(frame);
+            self.live_agent.initialize = Some(frame.clone());
         }
         if forwards && self.live_agent.owns(body) {
-            self.live_agent.forward(frame, at);
+            self.urgent.extend(self.live_agent.forward(frame, at));
             return;
         }
         let known = self.names.to_recorded(body);
         let by = self.rules.matching;
-        let found = self.scene_index.find(by, &method, &known, Kind::Request);
-        let found = found.or_else(|| {
-            let nearest = self.rules.unmatched == Unmatched::Nearest;
-            nearest
-                .then(|| self.scene_index.nearest(&method, &known))
-                .flatten()
-        });
+        let mut found = self.scenes.find(by, &method, &known, Kind::Request);
+        if self.rules.unmatched == Unmatched::Nearest {
+            found = found.or_else(|| self.scenes.nearest(&method, &known));
+        }
         if let Some(scene) = found {
-            if let Some(cause) = self.scene_index.scenes[scene].cause {
-                let script = Arc::clone(&self.script);
-                self.names.learn(&script.steps[cause].body, body);
+            if let Some(cause) = self.scenes.cause(scene) {
+                self.names.learn(&cause.body, body);
             }
-            self.start(scene, id, method, now);
+            self.start(scene, at.id(frame).to_owned(), method, now);
         } else if forwards {
             self.notices.push_back(format!(
                 "{method} was not recorded, so it is sent to the live agent"
             ));
-            self.live_agent.forward(frame, at);
+            self.urgent.extend(self.live_agent.forward(frame, at));
         } else {
-            let what = self.scene_index.why_not_found(by, &method);
+            let what = self.scenes.why_not_found(by, &method);
             self.notices.push_back(what.clone());
             let reason = Reason::new(reply::NOT_RECORDED, what);
-            self.urgent.push_back(reply::error(id.as_id(), &reason));
+            self.urgent.push_back(reply::error(at.id(frame), &reason));
         }
     }
 
     fn on_notification(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
         let method = at.method(frame).into_owned();
         if self.live_agent.owns(body) {
-            self.live_agent.forward(frame, at);
+            self.urgent.extend(self.live_agent.forward(frame, at));
             return;
         }
         let cancelled = match method.as_str() {
@@ -416,44 +465,119 @@ impl Actor {
             return;
         }
         let (by, known) = (self.rules.matching, self.names.to_recorded(body));
-        let found = self
-            .scene_index
-            .find(by, &method, &known, Kind::Notification);
+        let found = self.scenes.find(by, &method, &known, Kind::Notification);
         if let Some(scene) = found {
             self.start(scene, IdBuf::Absent, method, now);
         }
     }
 
-    fn on_answer(&mut self, frame: &Frame, at: &Envelope, body: &Value, now: Duration) {
-        let id = at.id(frame).to_owned();
-        if self.live_agent.answer(&id, frame, at) {
-            return;
-        }
-        // An answer to no request, or to a turn that is over.
-        let Some(step) = self.pending.remove(&id) else {
-            return;
+    fn on_answer(&mut self, frame: &Frame, at: &Envelope, body: &Value) {
+        let step = match self.pending.remove(at.id(frame)) {
+            Some((_, Asked::Step(step, _))) => step,
+            Some((_, Asked::Live(id))) => {
+                let answer = at.with_id(frame, id.as_id());
+                return self.live_agent.queue.push_back(answer);
+            }
+            // An answer to no request, or to a turn that is over.
+            None => return,
         };
         let script = Arc::clone(&self.script);
         let mut answers = script.steps.iter().enumerate();
-        if let Some((at_step, recorded)) = answers.find(|(_, one)| one.answers == Some(step)) {
-            self.names.learn(&recorded.body, body);
-            if recorded.kind() != Some(at.kind)
-                || !matches(
-                    MatchRule::Strict,
-                    &recorded.method,
-                    &recorded.body,
-                    &self.names.to_recorded(body),
-                )
-            {
-                self.notices.push_back(format!(
-                    "the client answers {} otherwise than in event {}; the replay continues as recorded",
-                    recorded.method, recorded.n
-                ));
-            }
-            let n = recorded.n;
-            self.order.receive(at_step);
-            self.arm_faults(n);
+        let Some((answer, recorded)) = answers.find(|(_, one)| one.answers == Some(step)) else {
+            return;
+        };
+        self.names.learn(&recorded.body, body);
+        let known = self.names.to_recorded(body);
+        let method = &recorded.method;
+        if recorded.kind() != Some(at.kind)
+            || !matches(MatchRule::Strict, method, &recorded.body, &known)
+        {
+            self.notices.push_back(format!(
+                "the client answers {method} otherwise than in event {}; the replay continues as \
+                 recorded",
+                recorded.n
+            ));
         }
-        self.release(&id, now);
+        self.received_step(answer);
+    }
+
+    /// The run of the turn that a `session/cancel` is about.
+    fn cancelled_turn(&self, body: &Value) -> Option<usize> {
+        let session = body.get("sessionId")?.as_str()?;
+        let recorded = self.names.recorded_session(session).unwrap_or(session);
+        self.running.iter().rposition(|run| {
+            let cause = self.scenes.cause(run.scene);
+            !run.answered && cause.is_some_and(|step| step.session.as_deref() == Some(recorded))
+        })
+    }
+
+    /// The run of the request that a `$/cancel_request` is about.
+    fn cancelled_request(&self, body: &Value) -> Option<usize> {
+        let id = body.get("requestId")?.to_string();
+        let mut running = self.running.iter();
+        running.position(|run| !run.answered && run.id.as_id() == Id::of_json(id.as_bytes()))
+    }
+
+    /// Continues after the recorded cancellation; if there is none, ends the turn here.
+    fn cancel(&mut self, index: usize, now: Duration) {
+        let run = &mut self.running[index];
+        let parts = &self.scenes.list[run.scene].parts;
+        let rest = parts.iter().enumerate().skip(run.at);
+        let mut cancelled = rest.filter(|(_, part)| matches!(part, Part::Cancelled(_)));
+        if let Some((at, part)) = cancelled.next() {
+            let step = part.step();
+            (run.at, run.since, run.after) = (at + 1, now, Some(step));
+            self.received_step(step);
+            return;
+        }
+        let run = self.running.remove(index);
+        self.pending
+            .retain(|_, asked| !matches!(asked, Asked::Step(_, number) if *number == run.number));
+        self.urgent.push_back(if run.method == "session/prompt" {
+            reply::cancelled_turn(run.id.as_id())
+        } else {
+            reply::cancelled_request(run.id.as_id())
+        });
+    }
+
+    /// Handles a frame of the client that is no message; without an `error` it is a batch. It gets
+    /// the error that the relay would send, unless the recorded client sent such a line, too: then
+    /// the recorded reaction is replayed.
+    fn on_invalid(&mut self, frame: &Frame, error: Option<&FrameError>) {
+        self.notices
+            .push_back("received a line that is not a message".to_owned());
+        // An unreadable answer still counts as the answer: there will be no other.
+        let answer = error.filter(|error| error.role == Some(Role::Answer));
+        let asked = answer.and_then(|error| Some((error, self.pending.remove(error.id.as_id())?)));
+        match asked {
+            Some((error, (_, Asked::Live(id)))) => {
+                let reason = Reason::of_fault(&error.fault);
+                let answer = reply::error(id.as_id(), &reason);
+                self.live_agent.queue.push_back(answer);
+            }
+            Some((_, (_, Asked::Step(..)))) => {}
+            None if self.was_recorded(frame) => {}
+            None => self
+                .urgent
+                .push_back(error.map_or_else(reply::batch, reply::frame_error)),
+        }
+    }
+
+    /// Whether the recorded client sent such a line; each line counts once.
+    fn was_recorded(&mut self, frame: &Frame) -> bool {
+        let text = |frame: &Frame| {
+            let text = String::from_utf8_lossy(frame.as_bytes());
+            Value::from(text.trim())
+        };
+        let live = self.names.to_recorded(&text(frame));
+        let steps = self.script.steps.iter().enumerate();
+        let mut unused = steps.filter(|(at, step)| {
+            step.from == Side::Client && step.envelope.is_none() && !self.used_invalid.contains(at)
+        });
+        let found =
+            unused.find(|(_, step)| matches(MatchRule::Strict, "", &text(&step.frame), &live));
+        let found = found.map(|(at, _)| at);
+        self.used_invalid.extend(found);
+        found.is_some()
     }
 }

@@ -4,19 +4,19 @@
 //! updates as long as some may still come. Requests of the agent get the recorded answers. See
 //! `compare` for the comparison with the recording.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ids::with_id;
+use clap::ValueEnum;
+
 use super::matching::matches;
-use super::names::{NameKind, NameMap};
+use super::names::{NameKind, NameMap, with_id};
 use super::permission::{OptionChoice, choose};
 use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, Id, IdBuf, Side};
+use crate::jsonrpc::{Frame, Id, IdBuf, PendingRequests, Side};
 
 /// Plays the client.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Driver {
     /// The first step that is not done.
     cursor: usize,
     /// Our unanswered requests, with their step.
-    open: HashMap<IdBuf, usize>,
+    open: PendingRequests<usize>,
     /// The agent's unanswered requests: step, id, index of the live step.
     pending: Vec<(usize, IdBuf, usize)>,
     names: NameMap,
@@ -63,12 +63,6 @@ pub enum DriverAction {
     Done,
 }
 
-/// Whether a step has to wait.
-enum Wait {
-    No,
-    Until(Duration),
-}
-
 impl Driver {
     /// Plays `script`.
     #[must_use]
@@ -79,10 +73,10 @@ impl Driver {
                 .filter_map(|(at, step)| Some((step.answers?, at)))
                 .collect(),
             done: vec![false; script.steps.len()],
+            open: PendingRequests::new(script.steps.len()),
             script,
             timeouts,
             cursor: 0,
-            open: HashMap::new(),
             pending: Vec::new(),
             names: NameMap::default(),
             urgent: VecDeque::new(),
@@ -125,17 +119,14 @@ impl Driver {
         if self.stuck {
             return;
         }
-        let open = self.open.values().copied();
         // After the end of our stream, answers that were not recorded are not required.
-        let open_step = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
-        for step in open_step.collect::<Vec<_>>() {
+        let open = self.open.iter().map(|(_, step)| *step);
+        let open = open.filter(|step| !self.closed || self.answer_of.contains_key(step));
+        for step in open.collect::<Vec<_>>() {
             self.give_up(step, "the agent ended its stream before it answered");
         }
-        let next_step = self
-            .unsent_before(self.script.steps.len())
-            .map(|step| step.n);
-        if let Some(n) = next_step {
-            let text = format!("the agent ended its stream before event {n}");
+        if let Some(next) = self.unsent_before(self.script.steps.len()) {
+            let text = format!("the agent ended its stream before event {}", next.n);
             self.problems.push(text);
         }
         self.stuck = true;
@@ -187,20 +178,19 @@ impl Driver {
                 self.cursor += 1;
                 continue;
             }
-            let ready = match (step.from, step.answers) {
+            let until = match (step.from, step.answers) {
                 (Side::Agent, _) => self.wait_for(at, now),
                 // The answer is sent when the agent sends the request; otherwise it is skipped.
                 (Side::Client, Some(request)) => self.wait_for(request, now),
-                (Side::Client, None) => Wait::No,
+                (Side::Client, None) => None,
             };
-            match ready {
-                Wait::Until(when) => {
-                    let settled = self.last + self.timeouts.settle;
-                    let sooner = !self.pending.is_empty() && settled > now;
-                    return DriverAction::Wait(if sooner { when.min(settled) } else { when });
-                }
-                Wait::No if self.stuck => return DriverAction::Done,
-                Wait::No => {}
+            if let Some(until) = until {
+                let settled = self.last + self.timeouts.settle;
+                let sooner = !self.pending.is_empty() && settled > now;
+                return DriverAction::Wait(if sooner { until.min(settled) } else { until });
+            }
+            if self.stuck {
+                return DriverAction::Done;
             }
             self.done[at] = true;
             self.cursor += 1;
@@ -227,43 +217,35 @@ impl Driver {
     /// The recorded message with the live names, a request under an unused id.
     fn with_live_names(&mut self, at: usize, step: &ScriptStep) -> Frame {
         let frame = self.names.to_live(&step.frame);
-        if !step.is_request() {
+        let Some(envelope) = step.envelope.filter(|_| step.is_request()) else {
             return frame;
-        }
-        let envelope = step.envelope.expect("a request is a message");
-        let id = envelope.id(&step.frame).to_owned();
-        if let Entry::Vacant(free) = self.open.entry(id) {
-            free.insert(at);
+        };
+        if self.open.insert(envelope.id(&step.frame), at).is_ok() {
             return frame;
         }
         self.renamed += 1;
         let name = format!("\"replay-{}\"", self.renamed);
         let id = Id::String(name.as_bytes());
-        self.open.insert(id.to_owned(), at);
+        // If that is in use as well, the answer counts for the other request.
+        let _ = self.open.insert(id, at);
         with_id(&frame, id)
     }
 
-    /// Whether step `at` of the agent has happened or is no longer waited for.
-    fn wait_for(&mut self, at: usize, now: Duration) -> Wait {
+    /// Until when step `at` of the agent is waited for; `None` if it is not (any more).
+    fn wait_for(&mut self, at: usize, now: Duration) -> Option<Duration> {
         let step = &self.script.steps[at];
-        let awaited = step
-            .answers
-            .filter(|request| self.open.values().any(|open| open == request));
-        if let Some(request) = awaited {
+        if let Some(request) = step.answers {
             let until = self.last + self.timeouts.response;
-            if now < until {
-                return Wait::Until(until);
+            let is_sent = self.open.iter().any(|(_, open)| *open == request);
+            if is_sent && now < until {
+                return Some(until);
             }
-            let timeout = self.timeouts.response;
-            self.give_up(
-                request,
-                &format!("there is no answer, and no message for {timeout:?}"),
-            );
-            return Wait::No;
-        }
-        if step.answers.is_some() {
-            // Its request was never sent.
-            return Wait::No;
+            if is_sent {
+                let timeout = self.timeouts.response;
+                let why = format!("there is no answer, and no message for {timeout:?}");
+                self.give_up(request, &why);
+            }
+            return None;
         }
         // Within a turn an agent may take its time; after it, few messages can come.
         let pause = if self.open.is_empty() {
@@ -271,18 +253,14 @@ impl Driver {
         } else {
             self.timeouts.response
         };
-        let until = self.last + pause;
-        if now < until {
-            Wait::Until(until)
-        } else {
-            Wait::No
-        }
+        Some(self.last + pause).filter(|until| now < *until)
     }
 
     /// Whether it answers a request that has no answer in the recording.
     fn is_unrecorded(&self, step: &ScriptStep) -> bool {
-        let id = step.envelope.map(|at| at.id(&step.frame).to_owned());
-        let request = id.and_then(|id| self.open.get(&id));
+        let request = step
+            .envelope
+            .and_then(|at| self.open.get(at.id(&step.frame)));
         step.is_answer() && request.is_some_and(|asked| !self.answer_of.contains_key(asked))
     }
 
@@ -294,16 +272,14 @@ impl Driver {
     }
 
     fn on_answer(&mut self, live: &ScriptStep) {
-        let Some(envelope) = live.envelope else {
-            return;
-        };
-        let Some(request) = self.open.remove(&envelope.id(&live.frame).to_owned()) else {
-            return;
-        };
-        let turn = self.script.steps[request].session.clone();
+        let request = live
+            .envelope
+            .and_then(|at| self.open.remove(at.id(&live.frame)));
+        let Some((_, request)) = request else { return };
         let Some(answer) = self.answer_of.get(&request).copied() else {
             return;
         };
+        let turn = self.script.steps[request].session.clone();
         self.done[answer] = true;
         self.names
             .learn(&self.script.steps[answer].body, &live.body);
@@ -332,10 +308,8 @@ impl Driver {
                     && matches(by, &live.method, &one.body, &body)
             })
         };
-        let found = find_by(MatchRule::Strict)
-            .or_else(|| find_by(MatchRule::Shape))
-            .or_else(|| find_by(MatchRule::Order));
-        if let Some(step) = found {
+        let mut rules = MatchRule::value_variants().iter();
+        if let Some(step) = rules.find_map(|by| find_by(*by)) {
             self.done[step] = true;
             self.pending.push((step, id, at));
         } else {

@@ -5,25 +5,18 @@
 //! time, and return what to send. No I/O and no clock; `transport::replay` has the links.
 
 mod actor;
-mod client_order;
 mod compare;
 mod driver;
-mod fault;
-mod ids;
 mod live_agent;
 mod matching;
 mod names;
 mod permission;
-mod places;
-mod read;
 mod rules;
-mod scene_index;
 mod scenes;
 mod script;
 
 pub use actor::{Actor, ActorAction};
 pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
 pub use driver::{Driver, DriverAction, Timeouts};
-pub use fault::{FaultKind, InjectedFault};
-pub use rules::{MatchRule, ReplayRules, Speed, Unmatched};
+pub use rules::{FaultKind, InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
 pub use script::{Script, ScriptError, ScriptFault, ScriptStep};

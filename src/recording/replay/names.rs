@@ -2,16 +2,15 @@
 //! options, the working directory.
 //!
 //! Names are replaced in the text of a message, so that all its other bytes stay as recorded; all
-//! in one pass, so that no replacement is replaced again. `places` finds the names in a text; ids
-//! of requests are in the envelope (see `ids`).
+//! in one pass, so that no replacement is replaced again.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::places::{find_folders, find_strings};
-use crate::jsonrpc::Frame;
+use crate::jsonrpc::{Frame, Id, Limits, Scanned, scan};
+use crate::recording::redact::{Token, Tokens, begins_word};
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.
@@ -89,11 +88,6 @@ impl NameMap {
         }
     }
 
-    /// Whether a live session has this name.
-    pub(super) fn has_live(&self, live: &str) -> bool {
-        self.recorded_session(live).is_some()
-    }
-
     /// The recorded session that a live one is mapped to.
     pub(super) fn recorded_session(&self, live: &str) -> Option<&str> {
         let mut names = self.names.iter().rev();
@@ -169,6 +163,66 @@ fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> 
     }
     out.extend_from_slice(&text[copied..]);
     (out != text).then_some(out)
+}
+
+/// The strings in a JSON text that are values, including quotes, each with the name of its member
+/// as spelled.
+fn find_strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
+    let mut member = None;
+    Tokens::new(text).filter_map(move |token| match token {
+        Token::Key(at) => {
+            member = Some(&text[at.start + 1..at.end - 1]);
+            None
+        }
+        Token::String(at) => Some((at, member.take())),
+        _ => {
+            member = None;
+            None
+        }
+    })
+}
+
+/// The occurrences of a directory in a text, JSON or not.
+fn find_folders<'a>(text: &'a [u8], folder: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+    memchr::memmem::find_iter(text, folder).filter_map(move |at| {
+        let end = at + folder.len();
+        let is_one = begins_name(&text[..at]) && ends_name(text.get(end).copied());
+        is_one.then_some(at..end)
+    })
+}
+
+/// Whether a directory's name may begin after `before`, and is not the rest of a longer one.
+fn begins_name(before: &[u8]) -> bool {
+    let Some((last, rest)) = before.split_last() else {
+        return true;
+    };
+    match last {
+        // A line break or the like in a JSON string; not after an escaped backslash.
+        b'n' | b't' | b'r' | b'b' | b'f' if rest.ends_with(b"\\") => {
+            let slashes = rest.iter().rev().take_while(|byte| **byte == b'\\');
+            slashes.count() % 2 == 1
+        }
+        // `file:///src`.
+        b'/' => rest.ends_with(b":/"),
+        // `-I/src`.
+        b'I' | b'L' if rest.ends_with(b"-") => begins_name(&rest[..rest.len() - 1]),
+        // The end of an escape in JSON or of a terminal colour.
+        byte if byte.is_ascii_alphanumeric() => begins_word(before, before.len()),
+        byte => !b"_-.~})*%".contains(byte),
+    }
+}
+
+/// Whether a directory's name ends before `next`.
+fn ends_name(next: Option<u8>) -> bool {
+    !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// The message with another id; a frame that is no message is unchanged.
+pub(super) fn with_id(frame: &Frame, id: Id<'_>) -> Frame {
+    match scan(frame, &Limits::default()) {
+        Scanned::Message(at) => at.with_id(frame, id),
+        _ => frame.clone(),
+    }
 }
 
 /// A text as a JSON string.

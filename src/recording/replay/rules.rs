@@ -1,11 +1,16 @@
-//! How a recording is played: which requests match, how fast, and what happens to a request that
-//! was not recorded. See `fault` for injected faults.
+//! How a recording is played: which requests match, how fast, what happens to a request that was
+//! not recorded, and the faults to inject.
+//!
+//! Faults are a text with one a line: `after EVENT FAULT`, with the number of an event of the
+//! recording (see `inspect show`; in a capture, of the line).
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::InjectedFault;
+use clap::ValueEnum;
+
+use crate::jsonrpc::parse_duration;
 
 /// How the agent is played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,15 +28,15 @@ pub struct ReplayRules {
 }
 
 /// When a live request matches a recorded one. The method is always the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum MatchRule {
     /// The params are equal, except for session ids, the working directory, `_meta`, and the
-    /// client's description of itself in `initialize`.
+    /// client's description of itself in `initialize`
     #[default]
     Strict,
-    /// The params have the same members of the same types.
+    /// The params have the same members of the same types
     Shape,
-    /// Any params: the next request of that method.
+    /// Any params: the next request of that method
     Order,
 }
 
@@ -46,16 +51,50 @@ pub enum Speed {
 }
 
 /// What happens to a request that was not recorded, or is repeated more often than recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Unmatched {
-    /// It is answered with an error.
+    /// It is answered with an error
     #[default]
     Error,
-    /// The most similar recorded request of that method answers it, even if it was played before.
+    /// The most similar recorded request of that method answers it, even if it was played before
     Nearest,
-    /// A live agent answers it.
+    /// A live agent answers it
     Forward,
 }
+
+/// A fault to inject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InjectedFault {
+    /// It applies once this event was played; 0 is the beginning.
+    pub after: u64,
+    /// The kind of fault.
+    pub kind: FaultKind,
+}
+
+/// A kind of fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// `drop`: the next message is not sent.
+    Drop,
+    /// `delay 2s`: the next message is delayed.
+    Delay(Duration),
+    /// `error -32603 TEXT`: the next answer is this error.
+    Error {
+        /// Its code.
+        code: i32,
+        /// Its message.
+        message: String,
+    },
+    /// `close`: the agent ends its stream.
+    Close,
+    /// `garbage TEXT`: the agent sends a line that is not a message.
+    Garbage(String),
+}
+
+/// The syntax of a fault, for errors.
+const SYNTAX: &str =
+    "expected `after EVENT` and one of: drop, delay 2s, error -32603 TEXT, close, garbage [TEXT]";
 
 impl ReplayRules {
     /// How long to wait for a recorded pause of `gap`.
@@ -69,40 +108,6 @@ impl ReplayRules {
     }
 }
 
-impl MatchRule {
-    /// Each value with its word.
-    pub const NAMES: [(&str, Self); 3] = [
-        ("strict", Self::Strict),
-        ("shape", Self::Shape),
-        ("order", Self::Order),
-    ];
-}
-
-impl Unmatched {
-    /// Each value with its word.
-    pub const NAMES: [(&str, Self); 3] = [
-        ("error", Self::Error),
-        ("nearest", Self::Nearest),
-        ("forward", Self::Forward),
-    ];
-}
-
-impl FromStr for MatchRule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        one_of(&Self::NAMES, text)
-    }
-}
-
-impl FromStr for Unmatched {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        one_of(&Self::NAMES, text)
-    }
-}
-
 impl FromStr for Speed {
     type Err = String;
 
@@ -110,34 +115,20 @@ impl FromStr for Speed {
         if text == "max" {
             return Ok(Self::Max);
         }
-        let times = text.parse::<f64>().ok().filter(|times| *times > 0.0);
-        let thousandths = times.map(|times| (times * 1000.0).round());
-        match thousandths {
-            Some(speed) if (1.0..=1e9).contains(&speed) =>
-            {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "it is within the range"
-                )]
-                Ok(Self::Thousandths(speed as u32))
-            }
-            _ => Err(format!(
+        let thousandths = text
+            .parse()
+            .map_or(0.0, |times: f64| (times * 1000.0).round());
+        if !(1.0..=1e9).contains(&thousandths) {
+            return Err(format!(
                 "{text:?} is no speed; expected 1 (as recorded), 10 (ten times as fast), or max"
-            )),
+            ));
         }
-    }
-}
-
-impl fmt::Display for MatchRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name(&Self::NAMES, self))
-    }
-}
-
-impl fmt::Display for Unmatched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name(&Self::NAMES, self))
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within the range"
+        )]
+        Ok(Self::Thousandths(thousandths as u32))
     }
 }
 
@@ -150,15 +141,58 @@ impl fmt::Display for Speed {
     }
 }
 
-fn one_of<T: Copy>(names: &[(&str, T)], text: &str) -> Result<T, String> {
-    let found = names.iter().find(|(name, _)| *name == text);
-    found.map(|(_, one)| *one).ok_or_else(|| {
-        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        format!("{text:?} is not known; expected {}", names.join(", "))
-    })
+impl InjectedFault {
+    /// Parses a schedule. Empty lines and those that begin with `#` are ignored.
+    ///
+    /// # Errors
+    /// When a line is invalid; the error names the line and the syntax.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
+        let lines = text.lines().map(str::trim).enumerate();
+        lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(at, line)| {
+                let fault = line.parse();
+                fault.map_err(|why: String| format!("line {}: {why}", at + 1))
+            })
+            .collect()
+    }
 }
 
-fn name<T: PartialEq>(names: &[(&'static str, T)], of: &T) -> &'static str {
-    let found = names.iter().find(|(_, one)| one == of);
-    found.map_or("", |(name, _)| name)
+impl FromStr for InjectedFault {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let wrong = || format!("{line:?} is no fault; {SYNTAX}");
+        let (word, rest) = split(line);
+        let (event, rest) = split(rest);
+        let (name, rest) = split(rest);
+        let after = event.parse().ok().filter(|_| word == "after");
+        let kind = match name {
+            "drop" if rest.is_empty() => FaultKind::Drop,
+            "close" if rest.is_empty() => FaultKind::Close,
+            "delay" => FaultKind::Delay(parse_duration(rest)?),
+            "garbage" if rest.is_empty() => FaultKind::Garbage("{\"garbage\":".to_owned()),
+            "garbage" => FaultKind::Garbage(rest.to_owned()),
+            "error" => {
+                let (code, message) = split(rest);
+                let message = if message.is_empty() {
+                    "scheduled by --fault"
+                } else {
+                    message
+                };
+                FaultKind::Error {
+                    code: code.parse().map_err(|_| wrong())?,
+                    message: message.to_owned(),
+                }
+            }
+            _ => return Err(wrong()),
+        };
+        let after = after.ok_or_else(wrong)?;
+        Ok(Self { after, kind })
+    }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
 }

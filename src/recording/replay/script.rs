@@ -1,23 +1,29 @@
-//! A conversation as seen at one edge of the relay, step by step.
+//! A conversation as seen at one edge of the relay, step by step: read from a recording, or from a
+//! capture with one message a line.
 
-use std::collections::HashMap;
-use std::io;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::jsonrpc::{Envelope, Frame, Id, IdAt, Kind, Limits, Scanned, Side, scan};
+use crate::recording::capture::{self, LineContent, Lines};
 use crate::recording::surrogates::parse_json;
-use crate::recording::{EventKind, Message, NotRecording, Payload, RecordedEvent};
+use crate::recording::{
+    EventKind, Message, NotRecording, PACKED, PLAIN, Payload, RecordedEvent, Recording, View,
+    ViewFilter,
+};
+
+/// The number of bytes that are read to detect the format of a file.
+const MAX_HEAD: u64 = 4096;
 
 /// A conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The messages, in order.
     pub steps: Vec<ScriptStep>,
-    /// Unanswered requests, by requester and id. If several have one id, the last is answered
-    /// first: a peer that detects the duplicate rejects that one.
-    open: HashMap<(Side, Vec<u8>), Vec<usize>>,
 }
 
 /// A message of a script.
@@ -35,6 +41,8 @@ pub struct ScriptStep {
     pub envelope: Option<Envelope>,
     /// The step that this answers.
     pub answers: Option<usize>,
+    /// It is a request that a later step answers.
+    answered: bool,
     /// Its method, or that of the request it answers.
     pub method: String,
     /// Its session, or that of the request it answers.
@@ -136,6 +144,18 @@ impl ScriptStep {
 }
 
 impl Script {
+    /// Reads the conversation at `edge` of the relay. The edges differ where a dialect was
+    /// translated.
+    ///
+    /// # Errors
+    /// When the file cannot be read or contains no messages.
+    pub fn open(path: &Path, edge: Side) -> Result<Self, ScriptError> {
+        read(path, edge).map_err(|reason| ScriptError {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+
     /// Appends a message.
     pub fn push(&mut self, n: u64, at: u64, from: Side, frame: Frame) {
         let limits = Limits::default();
@@ -148,6 +168,7 @@ impl Script {
             at,
             from,
             answers: None,
+            answered: false,
             method: String::new(),
             session: None,
             body: envelope
@@ -156,22 +177,22 @@ impl Script {
             envelope,
             frame,
         };
-        let index = self.steps.len();
         if let Some(envelope) = envelope {
             step.method = envelope.method(&step.frame).into_owned();
             let session = step.body.get("sessionId").and_then(Value::as_str);
             step.session = session.map(str::to_owned);
-            if step.is_request() {
-                let open = self.open.entry((from, step.id().to_vec()));
-                open.or_default().push(index);
-            } else if step.is_answer() && envelope.id(&step.frame) != Id::Absent {
-                let open = self.open.get_mut(&(from.other(), step.id().to_vec()));
-                let request = open.and_then(Vec::pop);
-                step.answers = request;
-                if let Some(request) = request.map(|index| &self.steps[index]) {
-                    step.method.clone_from(&request.method);
-                    step.session.clone_from(&request.session);
-                }
+            if step.is_answer() && envelope.id(&step.frame) != Id::Absent {
+                // If several requests have one id, the last is answered first: a peer that detects
+                // the duplicate rejects that one.
+                let is_request = |one: &ScriptStep| {
+                    one.from != from && one.is_request() && !one.answered && one.id() == step.id()
+                };
+                step.answers = self.steps.iter().rposition(is_request);
+            }
+            if let Some(request) = step.answers.and_then(|at| self.steps.get_mut(at)) {
+                request.answered = true;
+                step.method.clone_from(&request.method);
+                step.session.clone_from(&request.session);
             }
         }
         self.steps.push(step);
@@ -193,12 +214,8 @@ impl Script {
     #[must_use]
     pub fn prefix(&self, turns: usize) -> Self {
         let end = self.turns().get(turns).copied();
-        let steps = &self.steps[..end.unwrap_or(self.steps.len())];
-        let mut prefix = Self::default();
-        for step in steps {
-            prefix.push(step.n, step.at, step.from, step.frame.clone());
-        }
-        prefix
+        let steps = self.steps[..end.unwrap_or(self.steps.len())].to_vec();
+        Self { steps }
     }
 
     /// The same as events of a recording, for code that reads those.
@@ -247,4 +264,90 @@ impl Script {
         let mut of_client = self.steps.iter().filter(|step| step.from == Side::Client);
         of_client.find_map(|step| step.body.get("cwd")?.as_str())
     }
+}
+
+fn read(path: &Path, edge: Side) -> Result<Script, ScriptFault> {
+    if let Some(error) = NotRecording::of(path) {
+        return Err(error.into());
+    }
+    let (script, missing) = if is_recording(path)? {
+        let recording = Recording::of(path)?;
+        recording.check()?;
+        of_recording(&recording, edge)?
+    } else {
+        (of_capture(path)?.ok_or(ScriptFault::Unknown)?, 0)
+    };
+    match (missing, script.steps.is_empty()) {
+        (0, false) => Ok(script),
+        (0, true) => Err(ScriptFault::Empty),
+        _ => Err(ScriptFault::NoBodies(missing)),
+    }
+}
+
+fn is_recording(path: &Path) -> io::Result<bool> {
+    let name = path.to_string_lossy();
+    let mut head = Vec::new();
+    File::open(path)?.take(MAX_HEAD).read_to_end(&mut head)?;
+    Ok(name.ends_with(PLAIN) || name.ends_with(PACKED) || head.starts_with(br#"{"acpr":"#))
+}
+
+/// The script, and the number of its messages without a body.
+fn of_recording(recording: &Recording, edge: Side) -> io::Result<(Script, usize)> {
+    let events: Vec<RecordedEvent> = recording.events().collect::<io::Result<_>>()?;
+    let filter = ViewFilter::new(View::At(edge), &events);
+    let mut found = BTreeMap::new();
+    let mut missing = 0;
+    let mut client_closed = false;
+    for event in &events {
+        let message = match &event.kind {
+            EventKind::Message(message) => message,
+            EventKind::Link { side, event, .. } => {
+                client_closed |= *side == Side::Client && event == "end";
+                continue;
+            }
+            _ => continue,
+        };
+        // Frames that the relay created after the client has left were sent by no peer and will be
+        // created again.
+        client_closed &= !(message.is_received() && message.edge == Side::Client);
+        let synthetic = client_closed && !message.is_received() && message.source.is_none();
+        if synthetic || !filter.shows(event.n, message) {
+            continue;
+        }
+        // A sent frame has the place of its source.
+        let place = (message.source.unwrap_or(event.n), event.n);
+        match message.body.bytes() {
+            Some(bytes) => {
+                let frame = Frame::new(bytes.clone());
+                found.insert(place, (event.t, message.to.other(), frame));
+            }
+            None => missing += 1,
+        }
+    }
+    let mut script = Script::default();
+    for ((_, n), (at, from, frame)) in found {
+        script.push(n, at, from, frame);
+    }
+    Ok((script, missing))
+}
+
+/// The script, if the file is a capture.
+fn of_capture(path: &Path) -> io::Result<Option<Script>> {
+    let mut script = Script::default();
+    for line in Lines::new(capture::open(path)?) {
+        let line = line?;
+        let LineContent::Message { from, message, .. } = &line.content else {
+            continue;
+        };
+        match *from {
+            Some(from) => {
+                let at = line.micros().unwrap_or_default();
+                script.push(line.number, at, from, message.clone());
+            }
+            // The sender is unknown; further down, the line is torn.
+            None if script.steps.is_empty() => return Ok(None),
+            None => {}
+        }
+    }
+    Ok(Some(script))
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use crate::jsonrpc::{Side, parse_duration};
-use crate::recording::replay::{InjectedFault, ReplayRules, Speed, Unmatched};
+use crate::recording::replay::{InjectedFault, ReplayRules, Unmatched};
 
 /// A recording to be played; `E` is the type of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +49,8 @@ impl<E> ReplayAddress<E> {
         let mut rules = self.rules.clone();
         if let Some(path) = &self.fault {
             let text = std::fs::read_to_string(path);
-            let read = text
-                .map_err(|error| error.to_string())
-                .and_then(|text| InjectedFault::parse_all(&text));
+            let text = text.map_err(|error| error.to_string());
+            let read = text.and_then(|text| InjectedFault::parse_all(&text));
             rules.faults = read.map_err(|fault| format!("{}: {fault}", path.display()))?;
         }
         Ok(rules)
@@ -90,10 +91,10 @@ impl<E: FromStr<Err: fmt::Display>> ReplayAddress<E> {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "match" => self.rules.matching = value.parse()?,
+            "match" => self.rules.matching = one_of(value)?,
             "speed" => self.rules.speed = value.parse()?,
             "max-idle" => self.rules.max_idle = Some(parse_duration(value)?),
-            "unmatched" if value != "forward" => self.rules.unmatched = value.parse()?,
+            "unmatched" if value != "forward" => self.rules.unmatched = one_of(value)?,
             "unmatched" => {
                 return Err("the agent to forward to is named by forward=ENDPOINT".to_owned());
             }
@@ -112,34 +113,40 @@ impl<E: FromStr<Err: fmt::Display>> ReplayAddress<E> {
 
 impl<E: fmt::Display> fmt::Display for ReplayAddress<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = ReplayRules::default();
-        let rules = &self.rules;
-        let mut options = Vec::new();
-        if rules.matching != default.matching {
-            options.push(format!("match={}", rules.matching));
-        }
-        if rules.speed != Speed::default() {
-            options.push(format!("speed={}", rules.speed));
-        }
-        if let Some(max) = rules.max_idle {
-            options.push(format!("max-idle={}ms", Duration::as_millis(&max)));
-        }
-        if rules.unmatched == Unmatched::Nearest {
-            options.push("unmatched=nearest".to_owned());
-        }
-        if let Some(path) = &self.fault {
-            options.push(format!("fault={}", path.display()));
-        }
-        if self.edge == Side::Agent {
-            options.push("edge=agent".to_owned());
-        }
-        if let Some(forward) = &self.forward {
-            options.push(format!("forward={forward}"));
-        }
+        let (rules, default) = (&self.rules, ReplayRules::default());
+        let matching = (rules.matching != default.matching).then_some(rules.matching);
+        let nearest = Some(rules.unmatched).filter(|word| *word == Unmatched::Nearest);
+        let speed = (rules.speed != default.speed).then_some(rules.speed);
+        let max_idle = rules.max_idle.as_ref().map(Duration::as_millis);
+        let fault = self.fault.as_ref().map(|path| path.display());
+        let edge = Some(self.edge).filter(|edge| *edge == Side::Agent);
+        let options = [
+            matching.map(|word| format!("match={}", word_of(&word))),
+            speed.map(|speed| format!("speed={speed}")),
+            max_idle.map(|millis| format!("max-idle={millis}ms")),
+            nearest.map(|word| format!("unmatched={}", word_of(&word))),
+            fault.map(|path| format!("fault={path}")),
+            edge.map(|edge| format!("edge={edge}")),
+            self.forward
+                .as_ref()
+                .map(|agent| format!("forward={agent}")),
+        ];
         write!(f, "replay:{}", self.path.display())?;
-        if !options.is_empty() {
-            write!(f, "?{}", options.join("&"))?;
+        for (at, option) in options.into_iter().flatten().enumerate() {
+            write!(f, "{}{option}", if at == 0 { '?' } else { '&' })?;
         }
         Ok(())
     }
+}
+
+/// The value of this name.
+fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
+    let names: Vec<String> = T::value_variants().iter().map(word_of).collect();
+    T::from_str(text, false)
+        .map_err(|_| format!("{text:?} is not known; expected {}", names.join(", ")))
+}
+
+fn word_of(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().to_owned())
 }

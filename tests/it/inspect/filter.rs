@@ -1,44 +1,24 @@
 //! The filter language: its meaning, the position of its errors, and that any text is either a
 //! filter or an error.
 
-use acp_relay::jsonrpc::{Kind, Side};
+use std::sync::LazyLock;
+
 use acp_relay::recording::filter::{DerivedFields, Field, Filter};
-use acp_relay::recording::{EventKind, Message, Parsed, Payload, RecordedEvent, parse_line};
+use acp_relay::recording::{Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// An update of the agent: event 7, at 1.5 s.
-fn update() -> RecordedEvent {
-    let body = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"ab12-34","update":{"sessionUpdate":"tool_call","toolCallId":"call_9","title":"Read Foo \"bar\""}}}"#;
-    RecordedEvent {
-        n: 7,
-        t: 1_500_000,
-        w: 0,
-        kind: EventKind::Message(Box::new(Message {
-            edge: Side::Agent,
-            to: Side::Client,
-            id: None,
-            method: Some("session/update".to_owned()),
-            session: Some("ab12-34".to_owned()),
-            kind: Some(Kind::Notification),
-            answers: None,
-            source: None,
-            rules: vec!["goose/modes".to_owned()],
-            patch: None,
-            redacted: Vec::new(),
-            body: Payload::Json(body.into()),
-        })),
-    }
-}
+/// One of the events of the vectors.
+static EVENT: LazyLock<RecordedEvent> = LazyLock::new(|| event(&vectors()["events"][0]));
 
 /// Whether the filter matches the event.
-fn holds(filter: &str, event: &RecordedEvent) -> bool {
+fn holds(filter: &str) -> bool {
     let fields = DerivedFields {
         duration: Some(2_500_000),
         lint: &["late-history"],
     };
     let filter: Filter = filter.parse().unwrap_or_else(|fault| panic!("{fault}"));
-    filter.matches(event, fields)
+    filter.matches(&EVENT, fields)
 }
 
 /// The cases that all parsers of the language share.
@@ -174,9 +154,9 @@ proptest! {
         match text.parse::<Filter>() {
             Ok(filter) => {
                 prop_assert_eq!(filter.to_string(), text);
-                let held = filter.matches(&update(), DerivedFields::default());
+                let held = filter.matches(&EVENT, DerivedFields::default());
                 let again: Filter = filter.to_string().parse().unwrap();
-                prop_assert_eq!(again.matches(&update(), DerivedFields::default()), held);
+                prop_assert_eq!(again.matches(&EVENT, DerivedFields::default()), held);
             }
             Err(fault) => {
                 prop_assert!(text.get(fault.at.clone()).is_some());
@@ -187,11 +167,10 @@ proptest! {
 
     #[test]
     fn and_or_and_not_follow_boolean_logic(a in filters(), b in filters()) {
-        let event = update();
-        let (x, y) = (holds(&a, &event), holds(&b, &event));
-        prop_assert_eq!(holds(&format!("({a}) and ({b})"), &event), x && y);
-        prop_assert_eq!(holds(&format!("({a}) ({b})"), &event), x && y);
-        prop_assert_eq!(holds(&format!("({a}) or ({b})"), &event), x || y);
-        prop_assert_eq!(holds(&format!("not ({a})"), &event), !x);
+        let (x, y) = (holds(&a), holds(&b));
+        prop_assert_eq!(holds(&format!("({a}) and ({b})")), x && y);
+        prop_assert_eq!(holds(&format!("({a}) ({b})")), x && y);
+        prop_assert_eq!(holds(&format!("({a}) or ({b})")), x || y);
+        prop_assert_eq!(holds(&format!("not ({a})")), !x);
     }
 }

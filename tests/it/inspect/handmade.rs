@@ -2,6 +2,7 @@
 //!
 //! Not here: round trips of exports (see `forms`).
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -109,45 +110,47 @@ fn expanded_messages_are_imported_checked_and_replayed() {
     }
 }
 
+/// The editor's log of a capture: it has only messages that its library could parse, and the method
+/// of each answer's request.
+fn zed_log(lines: &[Value]) -> Value {
+    let mut open = HashMap::new();
+    let log = lines.iter().map(|line| {
+        let (out, message) = (line["dir"] == "c2a", &line["msg"]);
+        let key = |out: bool| (out, message["id"].to_string());
+        let (kind, method, params) = match (&message["method"], message["id"].is_null()) {
+            (Value::Null, _) => {
+                let method = open
+                    .remove(&key(!out))
+                    .unwrap_or_else(|| json!("[unrecognized response]"));
+                let body = message.get("error").unwrap_or(&message["result"]);
+                ("response", method, body)
+            }
+            (method, true) => ("notification", method.clone(), &message["params"]),
+            (method, false) => {
+                open.insert(key(out), method.clone());
+                ("request", method.clone(), &message["params"])
+            }
+        };
+        json!({"_direction": if out { "outgoing" } else { "incoming" }, "_type": kind,
+            "id": message["id"], "method": method, "params": params})
+    });
+    log.collect()
+}
+
 #[test]
 fn a_log_copied_from_zed_is_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     for name in CAPTURES {
-        let lines = fs::read_to_string(capture(name)).unwrap();
-        let mut open: Vec<(bool, Value, Value)> = Vec::new();
-        let (mut kept, mut copied) = (Vec::new(), Vec::new());
-        for text in lines.lines() {
-            let line: Value = serde_json::from_str(text).unwrap();
-            let (out, message) = (line["dir"] == "c2a", &line["msg"]);
-            // The editor's log has only messages that its library could parse.
-            let is_message = message["method"].is_string() || message.get("id").is_some();
-            if !is_message || message["id"].is_null() && message["method"].is_null() {
-                continue;
-            }
-            kept.push(text);
-            let (id, method) = (message["id"].clone(), message["method"].clone());
-            let (kind, method, params) = match (&method, &id) {
-                (Value::String(_), Value::Null) => ("notification", method, &message["params"]),
-                (Value::String(_), _) => {
-                    open.push((out, id.clone(), method.clone()));
-                    ("request", method, &message["params"])
-                }
-                _ => {
-                    let same = |one: &(bool, Value, Value)| one.0 != out && one.1 == id;
-                    let at = open.iter().position(same);
-                    let method =
-                        at.map_or_else(|| "[unrecognized response]".into(), |at| open.remove(at).2);
-                    let reported = message.get("error").unwrap_or_else(|| &message["result"]);
-                    ("response", method, reported)
-                }
-            };
-            copied.push(
-                json!({"_direction": if out { "outgoing" } else { "incoming" },
-                "_type": kind, "id": id, "method": method, "params": params}),
-            );
-        }
+        let text = fs::read_to_string(capture(name)).unwrap();
+        let parsed = text
+            .lines()
+            .map(|line| (line, serde_json::from_str::<Value>(line).unwrap()));
+        let is_message = |(_, line): &(_, Value)| {
+            line["msg"]["method"].is_string() || !line["msg"]["id"].is_null()
+        };
+        let (kept, lines): (Vec<&str>, Vec<Value>) = parsed.filter(is_message).unzip();
         let plain = recording(folder.path(), name, &kept.join("\n"));
-        let copied = Value::from(copied);
+        let copied = zed_log(&lines);
         for (form, text) in [
             ("pretty", serde_json::to_string_pretty(&copied).unwrap()),
             ("line", copied.to_string()),

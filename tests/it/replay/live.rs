@@ -6,13 +6,14 @@ use std::time::Duration;
 use acp_relay::transport::{CloseReason, Endpoint, Setup, registry};
 use tokio::time::Instant;
 
-use super::stage::CONVERSATION;
+use super::played::talk;
 use crate::support::bridge::within;
 use crate::support::link::{PATIENCE, close, next, received, send, setup};
 
 /// The conversation as a capture, one second per line.
 pub(super) fn capture(dir: &tempfile::TempDir) -> PathBuf {
-    let lines = CONVERSATION.lines().filter(|line| !line.is_empty());
+    let talk = talk();
+    let lines = talk.lines().filter(|line| !line.is_empty());
     let text: String = (1..)
         .zip(lines)
         .map(|(n, line)| {

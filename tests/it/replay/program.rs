@@ -235,7 +235,7 @@ fn a_wrong_command_line_is_refused_with_a_hint() {
         (
             vec!["replay", "agent", file, "--match", "loose"],
             64,
-            "expected strict, shape, order",
+            "possible values: strict, shape, order",
         ),
         (
             vec!["replay", "agent", file, "--unmatched", "forward"],

@@ -1,4 +1,6 @@
 //! The command line of `inspect export`.
+//!
+//! Messages that a format cannot represent are counted and reported.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,18 +9,13 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::capture::{Captured, Plain};
-use super::devtools::Devtools;
-use super::har::Har;
-use super::jsons::Jsons;
-use super::markdown::Markdown;
-use super::mermaid::Mermaid;
+use super::format::{Exported, Format};
+use super::json::{Captured, Devtools, Har, Jsons, Plain};
 use super::pcapng::Pcapng;
-use super::{Exported, Format};
+use super::text::{Markdown, Mermaid};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
-use crate::cli::inspect::open::report_uncreatable;
-use crate::cli::inspect::select::{Part, Selection};
+use crate::cli::inspect::select::{Part, Selection, report_uncreatable};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
 use crate::recording::{EventKind, Exchanges, View, ViewFilter};

@@ -1,6 +1,5 @@
 //! What all export formats have in common.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
@@ -19,7 +18,6 @@ pub(super) trait Format {
 }
 
 /// A message to export, with its parts.
-#[derive(Debug)]
 pub(super) struct Exported<'a> {
     pub(super) event: &'a RecordedEvent,
     pub(super) message: &'a Message,
@@ -45,11 +43,6 @@ impl<'a> Exported<'a> {
             bytes,
             duration: took,
         })
-    }
-
-    /// Seconds since the recording began.
-    pub(super) fn seconds(&self) -> f64 {
-        self.event.t as f64 / 1e6
     }
 
     /// The frame as a JSON value; `None` if it is no JSON, or JSON that many readers reject.
@@ -97,56 +90,5 @@ impl<'a> Exported<'a> {
     /// Whether it has no lone surrogate.
     fn has_no_surrogate(&self) -> bool {
         find_lone(self.bytes).is_none()
-    }
-}
-
-/// A JSON object that is written member by member, so that values keep their spelling:
-/// `serde_json::Value` would reject `1e999` and deep nesting.
-pub(super) struct ObjectWriter(Vec<u8>);
-
-impl ObjectWriter {
-    pub(super) const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Adds a member.
-    pub(super) fn with(self, name: &str, value: impl Into<Value>) -> Self {
-        self.push(name, &value.into().to_string())
-    }
-
-    /// Adds a member if there is a value.
-    pub(super) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
-    /// Adds a member with its original spelling, or `null`.
-    pub(super) fn with_raw(self, name: &str, value: Option<&RawValue>) -> Self {
-        self.push(name, value.map_or("null", RawValue::get))
-    }
-
-    fn push(mut self, name: &str, value: &str) -> Self {
-        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
-        self.0
-            .extend_from_slice(Value::from(name).to_string().as_bytes());
-        self.0.push(b':');
-        // An object is one line; a JSON string has no raw line breaks.
-        let in_line = |byte| {
-            if matches!(byte, b'\n' | b'\r') {
-                b' '
-            } else {
-                byte
-            }
-        };
-        self.0.extend(value.bytes().map(in_line));
-        self
-    }
-
-    /// Appends the object to `out`.
-    pub(super) fn end(mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.0);
-        out.push(b'}');
     }
 }

@@ -1,18 +1,13 @@
 //! `acp-relay inspect export`: writes conversations in formats of other programs, and for people.
 //!
-//! One file for each format, all of them a [`Format`]. Messages that a format cannot represent are
-//! counted and reported.
+//! Each format is a [`Format`].
 
-mod capture;
 mod command;
-mod devtools;
 mod format;
-mod har;
-mod jsons;
-mod markdown;
-mod mermaid;
+mod json;
 mod packet;
 mod pcapng;
+mod text;
 
 pub(super) use command::{Export, run};
 use format::{Exported, Format};

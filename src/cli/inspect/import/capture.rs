@@ -6,6 +6,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
+use crate::recording::parse_json;
+
+/// Maximum characters of a peer's name.
+const MAX_NAME: usize = 80;
 
 /// The content of a capture.
 #[derive(Debug, Default)]
@@ -63,6 +67,18 @@ impl Capture {
             capture.items.extend(item);
         }
         Ok(capture)
+    }
+
+    /// Names the peers that the format does not name, from `initialize` and its answer.
+    pub(super) fn name_peers(&mut self) {
+        for (name, from) in [
+            (&mut self.client, Side::Client),
+            (&mut self.agent, Side::Agent),
+        ] {
+            if name.is_none() {
+                *name = self.items.iter().find_map(|item| name_in(item, from));
+            }
+        }
     }
 }
 
@@ -122,4 +138,27 @@ pub(super) fn micros(value: &Value, unit: f64) -> u64 {
     let micros = value.as_f64().unwrap_or(0.0) * unit;
     // The cast saturates negative and excessive times.
     micros.round() as u64
+}
+
+/// The name and version of `from` in this message.
+fn name_in(item: &Item, from: Side) -> Option<String> {
+    // The result needs no request: no other result has this member.
+    let (member, place) = match from {
+        Side::Client => ("clientInfo", "/params/clientInfo"),
+        Side::Agent => ("agentInfo", "/result/agentInfo"),
+    };
+    if item.to == from || memchr::memmem::find(&item.bytes, member.as_bytes()).is_none() {
+        return None;
+    }
+    let message = parse_json(&item.bytes)?;
+    if from == Side::Client && message["method"] != "initialize" {
+        return None;
+    }
+    let info = message.pointer(place)?;
+    let word = |name: &str| info[name].as_str().map(str::trim).filter(|w| !w.is_empty());
+    let whole = match (word("name")?, word("version")) {
+        (name, Some(version)) => format!("{name} {version}"),
+        (name, None) => name.to_owned(),
+    };
+    Some(whole.chars().take(MAX_NAME).collect())
 }

@@ -1,22 +1,25 @@
-//! The command line of `inspect import`.
+//! The command line of `inspect import`: `formats` reads a file into a `capture`, whose messages become
+//! events.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use clap::Args;
 use serde_json::json;
 
+use super::capture::Capture;
 use super::formats;
-use super::writer;
 use crate::cli::console::{self, print};
 use crate::cli::exit;
-use crate::cli::inspect::open::{report_uncreatable, report_unreadable};
+use crate::cli::inspect::select::{report_uncreatable, report_unreadable};
 use crate::cli::random::{random, random_hex};
-use crate::observe::recorder::create;
+use crate::observe::recorder::{EventEncoder, create};
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
+use crate::recording::{EventKind, Header, Passed, PeerInfo, VERSION, write};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]
@@ -67,7 +70,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
     let id = random_hex::<16>().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
-    let (lines, events) = writer::recording(&capture, redactor, id);
+    let (lines, events) = recording(&capture, redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     done.map_err(|error| report_uncreatable(&args.to, &error))?;
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
@@ -92,4 +95,65 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
         text += &format!("; {} of them are no messages", capture.odd);
     }
     Ok(print(&text, exit::SUCCESS))
+}
+
+/// The lines of a recording, and its number of events.
+fn recording(capture: &Capture, redactor: Redactor, id: String) -> (Vec<u8>, u64) {
+    let peer = |name: &Option<String>, unknown: &str| PeerInfo {
+        name: redactor
+            .own_text(name.as_deref().unwrap_or(unknown))
+            .into_owned(),
+        dialect: "canonical".to_owned(),
+    };
+    let header = Header {
+        version: VERSION,
+        id,
+        segment: 0,
+        first: 1,
+        began: capture.began,
+        by: format!("acp-relay {} import", env!("CARGO_PKG_VERSION")),
+        client: peer(&capture.client, "a client"),
+        agent: peer(&capture.agent, "an agent"),
+        tables: None,
+        policy: "lossless".to_owned(),
+        redaction: redactor.describe(),
+        previous: None,
+    };
+    let mut encoder = EventEncoder::new(Arc::new(redactor), capture.began);
+    write::header(&mut encoder.out, &header);
+    let imported = EventKind::Note {
+        name: "imported".to_owned(),
+        text: format!("made of {}", capture.format),
+        source: None,
+    };
+    encoder.event(0, &imported);
+    // Frames that were forwarded, which is not written yet.
+    let mut passed: Option<Passed> = None;
+    for item in &capture.items {
+        if let Some(run) = passed.take_if(|run| !item.passed || run.to != item.to) {
+            encoder.event(0, &EventKind::Passed(run));
+        }
+        let n = encoder.add_captured(item.t, item.hop, item.to, &item.bytes);
+        if item.passed {
+            let run = passed.get_or_insert(Passed {
+                to: item.to,
+                first: n,
+                last: n,
+                count: 0,
+            });
+            run.last = n;
+            run.count += 1;
+        }
+    }
+    if let Some(run) = passed {
+        encoder.event(0, &EventKind::Passed(run));
+    }
+    let end = EventKind::End {
+        rotated: false,
+        reason: "imported".to_owned(),
+        digest: blake3::hash(&encoder.out).to_hex().to_string(),
+    };
+    encoder.event(0, &end);
+    let events = encoder.last();
+    (encoder.out, events)
 }

@@ -1,13 +1,14 @@
 //! Reads the formats that other programs write, detected by their content.
 //!
-//! A message keeps its bytes where the format has them; `trace` and `zed` read formats that split a
-//! message into its parts.
+//! A message keeps its bytes where the format has them; a trace of the conductor and Zed's log have
+//! its parts, of whose bytes it is assembled.
+
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::capture::{Capture, Item, micros};
-use super::{trace, zed};
+use super::capture::{Capture, Item, Parts, micros};
 use crate::acp;
 use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
@@ -49,8 +50,8 @@ fn detect(text: &[u8]) -> Result<Capture, String> {
     match document {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
-        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace::read(text),
-        _ if zed::is_zed_line(first) => zed::read(text),
+        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace(text),
+        _ if is_zed_line(first) => zed(text),
         Some(whole) if whole.starts_with(b"[") => array(whole),
         Some(whole) => lines(&Vec::from_iter(one_line(whole))),
         None => lines(text),
@@ -66,7 +67,7 @@ fn array(text: &[u8]) -> Result<Capture, String> {
         .collect();
     let text = all.join(&b'\n');
     match all.first() {
-        Some(first) if zed::is_zed_line(first) => zed::read(&text),
+        Some(first) if is_zed_line(first) => zed(&text),
         _ => lines(&text),
     }
 }
@@ -211,4 +212,95 @@ fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
     let names: [&[u8]; 2] = [b"dir", b"side"];
     let direction = known.iter().find(|(own, _)| names.contains(own));
     direction.map(|(_, at)| line[at.clone()].to_vec())
+}
+
+/// A trace of the official conductor (`.jsons`). With proxies in between, a message appears once for
+/// each hop; those at the two ends are used. MCP messages are left out.
+fn trace(text: &[u8]) -> Result<Capture, String> {
+    let mut mcp_requests = HashSet::new();
+    Capture::of_lines("a trace of the conductor", text, |line| {
+        Ok(trace_item(&Parts::of(line)?, &mut mcp_requests))
+    })
+}
+
+/// The message of a line; `None` if it is between proxies, or MCP. `mcp_requests` has the open
+/// requests of MCP.
+fn trace_item(parts: &Parts<'_>, mcp_requests: &mut HashSet<String>) -> Option<Item> {
+    let (from, to, id) = (parts.text("from")?, parts.text("to")?, parts.raw("id"));
+    let kind = parts.text("type")?;
+    if parts.text("protocol").as_deref() == Some("mcp") {
+        mcp_requests.insert(format!("{to} {id}"));
+        return None;
+    }
+    if kind == "response" && mcp_requests.remove(&format!("{from} {id}")) {
+        return None;
+    }
+    let end = |name: &str| match name.to_lowercase().as_str() {
+        "client" => Some(Side::Client),
+        "agent" => Some(Side::Agent),
+        _ => None,
+    };
+    let (hop, to, passed) = match (end(&from), end(&to)) {
+        (Some(from), Some(_)) => (from, from.other(), true),
+        (Some(from), None) => (from, from.other(), false),
+        (None, Some(to)) => (to, to, false),
+        (None, None) => return None,
+    };
+    let bytes = match kind.as_str() {
+        "response" if parts.raw("is_error") == "true" => {
+            parts.message("error", parts.raw("payload"))
+        }
+        "response" => parts.message("result", parts.raw("payload")),
+        "request" | "notification" => parts.message(&kind, parts.raw("params")),
+        _ => return None,
+    };
+    let t: Value = serde_json::from_str(parts.raw("ts")).ok()?;
+    Some(Item {
+        t: micros(&t, 1e6),
+        hop,
+        to,
+        passed,
+        bytes,
+    })
+}
+
+/// Whether a line is one of Zed's log.
+fn is_zed_line(line: &[u8]) -> bool {
+    let has = |name: &[u8]| members(line).any(|(own, _)| own == name);
+    has(b"_direction") && has(b"_type")
+}
+
+/// Messages copied from Zed's ACP log, which has no times. An answer has its method, and its result or
+/// error as `params`; no result of ACP has the form of an error.
+fn zed(text: &[u8]) -> Result<Capture, String> {
+    Capture::of_lines("a log of Zed's", text, |line| Ok(zed_item(line)))
+}
+
+fn zed_item(line: &[u8]) -> Option<Item> {
+    let parts = Parts::of(line).ok()?;
+    let to = match parts.text("_direction")?.as_str() {
+        "outgoing" => Side::Agent,
+        "incoming" => Side::Client,
+        _ => return None,
+    };
+    let params = parts.raw("params");
+    let bytes = match parts.text("_type")?.as_str() {
+        kind @ ("request" | "notification") => parts.message(kind, params),
+        "response" if is_error(params) => parts.message("error", params),
+        "response" => parts.message("result", params),
+        _ => return None,
+    };
+    Some(Item::unchanged(0, to, bytes))
+}
+
+/// Whether the body of an answer is an error.
+fn is_error(body: &str) -> bool {
+    let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(body);
+    parts.is_ok_and(|parts| {
+        let known = |name: &String| ["code", "message", "data"].contains(&name.as_str());
+        let code = parts
+            .get("code")
+            .is_some_and(|code| code.get().parse::<i64>().is_ok());
+        code && parts.contains_key("message") && parts.keys().all(known)
+    })
 }

@@ -1,0 +1,150 @@
+//! Texts for people: colours and widths of a terminal, durations, times, sizes, excerpts.
+//!
+//! No colours if stdout is no terminal, `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
+
+use serde_json::Value;
+
+use crate::cli::console::Output;
+use crate::jsonrpc::printable;
+use crate::recording::show_halves;
+
+/// Maximum characters of an excerpt.
+const MAX_EXCERPT: usize = 120;
+
+/// Where messages have words that distinguish them from others of the same method.
+const POINTERS: [&str; 12] = [
+    "/params/update/sessionUpdate",
+    "/params/update/status",
+    "/params/update/title",
+    "/params/update/content/text",
+    "/params/update/currentModeId",
+    "/params/toolCall/title",
+    "/params/path",
+    "/params/command",
+    "/params/prompt/0/text",
+    "/result/stopReason",
+    "/result/outcome/outcome",
+    "/error/message",
+];
+
+/// Colours text, or returns it unchanged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint {
+    enabled: bool,
+    /// The width at which lines are cut.
+    columns: Option<usize>,
+}
+
+/// The meaning of a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Sent by the client.
+    Client,
+    /// Sent by the agent.
+    Agent,
+    /// A failure.
+    Bad,
+    /// Unusual.
+    Odd,
+    /// Less important.
+    Faint,
+    /// A heading.
+    Strong,
+}
+
+impl Paint {
+    /// Follows the terminal and the environment.
+    pub(super) fn of(output: &Output) -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let columns = output.columns();
+        Self {
+            enabled: columns.is_some() && !is_set("NO_COLOR") && !is_dumb,
+            columns,
+        }
+    }
+
+    /// Colours a text.
+    pub(super) fn tone(self, tone: Tone, text: &str) -> String {
+        if !self.enabled {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Client => "36",
+            Tone::Agent => "32",
+            Tone::Bad => "31",
+            Tone::Odd => "33",
+            Tone::Faint => "2",
+            Tone::Strong => "1",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// Colours a line, the first `head` characters faint, and cuts it at the terminal's width.
+    pub(super) fn line(self, head: usize, tone: Option<Tone>, line: &str) -> String {
+        let line = self.cut(line);
+        let split = line.char_indices().nth(head);
+        let (head, rest) = line.split_at(split.map_or(line.len(), |(at, _)| at));
+        let rest = tone.map_or_else(|| rest.to_owned(), |tone| self.tone(tone, rest));
+        self.tone(Tone::Faint, head) + &rest
+    }
+
+    fn cut(self, line: &str) -> String {
+        match self.columns {
+            Some(columns) if line.chars().count() > columns => {
+                let shortened = line.chars().take(columns.saturating_sub(1));
+                shortened.chain(['…']).collect()
+            }
+            _ => line.to_owned(),
+        }
+    }
+}
+
+/// Microseconds as a duration.
+pub(super) fn duration(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
+        _ => format!("{}.{:02} s", micros / 1_000_000, micros / 10_000 % 100),
+    }
+}
+
+/// Microseconds as seconds with six decimals.
+pub(super) fn timestamp(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// A number of bytes.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
+        _ => format!(
+            "{}.{} MiB",
+            bytes / 1_048_576,
+            bytes % 1_048_576 * 10 / 1_048_576
+        ),
+    }
+}
+
+/// The beginning of a text, escaped and in one line.
+pub(super) fn excerpt(text: &[u8]) -> String {
+    let cut = text.len().min(4 * MAX_EXCERPT);
+    let whole = printable(&text[..cut]);
+    let whole = show_halves(&whole);
+    let mut shown: String = whole.chars().take(MAX_EXCERPT).collect();
+    if cut < text.len() || shown.len() < whole.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The words that distinguish a message from others of the same method, not escaped.
+pub(super) fn summary(message: &Value) -> String {
+    let at = |pointer: &&str| message.pointer(pointer)?.as_str();
+    let mut words: Vec<&str> = POINTERS.iter().filter_map(at).collect();
+    if let Some(option) = at(&"/result/outcome/optionId") {
+        words = vec![option];
+    }
+    words.join(" ")
+}
