@@ -49,11 +49,11 @@ impl Detector {
         }
         let mut best: Option<((usize, usize), DetectedDialect)> = None;
         for table in tables {
-            if table.speaker.is_some_and(|speaker| speaker != from) {
+            if table.speaker.side().is_some_and(|side| side != from) {
                 continue;
             }
             for (nth, clue) in table.detect.iter().enumerate() {
-                if states && !holds(&body, &clue.stated) {
+                if states && !holds(&body, &clue.stated.0) {
                     self.ruled_out.push((table.name.clone(), nth));
                 }
                 let fits = match &clue.on {
@@ -66,7 +66,7 @@ impl Detector {
                     }
                     Selector::ErrorsOf(_) => false,
                 };
-                let meets = fits && holds(&body, &clue.when) && version_fits(clue, &body);
+                let meets = fits && holds(&body, &clue.when.0) && version_fits(clue, &body);
                 if !meets || self.has_ruled_out(table, nth) {
                     continue;
                 }
@@ -90,12 +90,12 @@ impl Detector {
 /// The side whose messages a program's tables describe, if it is only one.
 #[must_use]
 pub fn speaker(program: &Program) -> Option<Side> {
-    program.layers.first().and_then(|layer| layer.table.speaker)
+    program.table().and_then(|table| table.speaker.side())
 }
 
 /// The weight of a clue: the number of its parts that are not a name, and of all.
 fn weight(clue: &Clue) -> (usize, usize) {
-    let parts = || clue.when.iter().chain(&clue.stated);
+    let parts = || clue.when.0.iter().chain(&clue.stated.0);
     let looks = parts().filter(|(place, _)| !is_peer_info(place));
     let all = parts().count() + usize::from(clue.version.is_some());
     (looks.count(), all)
@@ -105,6 +105,7 @@ fn weight(clue: &Clue) -> (usize, usize) {
 fn describe(clue: &Clue) -> String {
     let places: Vec<String> = clue
         .when
+        .0
         .iter()
         .map(|(place, _)| place.to_string())
         .collect();

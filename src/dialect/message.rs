@@ -24,7 +24,7 @@ pub(super) struct Message<'a> {
     /// Whether it differs from the frame it was made from.
     pub(super) changed: bool,
     /// An estimate of its size in bytes.
-    size: usize,
+    pub(super) size: usize,
 }
 
 impl<'a> Message<'a> {
@@ -58,11 +58,6 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Divides the estimated size: the message is split into `count` messages.
-    pub(super) fn divide_size(&mut self, count: usize) {
-        self.size /= count.max(1);
-    }
-
     /// The value at a pointer that is written in this source.
     pub(super) fn get(&self, at: &str) -> Option<ValueRef<'_, 'a>> {
         self.body.get(&own_pointer(at))
@@ -73,6 +68,11 @@ impl<'a> Message<'a> {
         self.body.text_at(&own_pointer(at))
     }
 
+    /// The JSON of the value there.
+    pub(super) fn json_at(&self, at: &str) -> Option<Vec<u8>> {
+        self.get(at).map(|found| found.json().into_owned())
+    }
+
     /// The elements of the array there, to change them.
     pub(super) fn items(&mut self, at: &str) -> Option<&mut Vec<Node<'a>>> {
         self.body.get_mut(own_pointer(at).names())?.items()
@@ -81,6 +81,11 @@ impl<'a> Message<'a> {
     /// Puts a value there; nothing happens where a scalar blocks the pointer.
     pub(super) fn set(&mut self, at: &str, value: Node<'a>) {
         self.changed |= self.body.put(own_pointer(at).names(), value).is_ok();
+    }
+
+    /// Puts a string there.
+    pub(super) fn set_text(&mut self, at: &str, text: &str) {
+        self.set(at, Node::string(text));
     }
 
     /// Removes the value there.

@@ -29,13 +29,12 @@
 //!
 //! From the file to the bytes: [`table`] reads it into types, `validate` checks them, `program`
 //! compiles a stack of tables, `translate` passes a message through the stack, `step` applies one
-//! table with `find_rule`, `rewrite` and `action`, on the lazy `tree` of the message.
+//! table with `rewrite` and `action`, on the lazy `tree` of the message.
 
 mod action;
 mod body;
 mod convert;
 mod detect;
-mod find_rule;
 mod guard;
 mod guess;
 mod library;
@@ -43,23 +42,18 @@ mod message;
 mod methods;
 mod pending;
 pub mod permission;
-mod permission_check;
 mod pointer;
-mod prefilter;
 mod program;
 mod recent;
-mod rest;
 mod rewrite;
 mod sessions;
 mod step;
 pub mod table;
 mod text;
-mod track;
 mod translation;
 mod translate;
 mod translator;
 mod tree;
-mod untouched;
 mod validate;
 mod vectors;
 

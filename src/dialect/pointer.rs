@@ -6,11 +6,13 @@
 use std::fmt;
 
 use jsonptr::PointerBuf;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A parsed pointer.
-#[derive(Clone, Deserialize)]
+/// A JSON Pointer (RFC 6901), relative to params, result or error.
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(extend("pattern" = "^(/|$)"))]
 pub struct JsonPointer {
     pointer: PointerBuf,
     names: Box<[Box<str>]>,
@@ -93,6 +95,6 @@ impl fmt::Display for JsonPointer {
 
 impl fmt::Debug for JsonPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({:?})", self.pointer.as_str())
+        write!(f, "JsonPointer({:?})", self.pointer.as_str())
     }
 }

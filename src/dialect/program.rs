@@ -2,38 +2,35 @@
 //!
 //! The stack is flattened when it is loaded: the dialect's own table first, then those it extends.
 //! Reading goes down the stack, from the dialect to canonical; writing goes up. A message without a
-//! rule costs one lookup by its method and one in its body, and no allocation, however many tables
-//! there are.
+//! rule costs one lookup by its method and no allocation, however many tables there are; where its
+//! method has rules, their guards are tested, and as they mostly begin with the same place, that is
+//! looked up once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::message::Message;
-use super::pending::PendingRequest;
-use super::prefilter::Prefilter;
-use super::sessions::Tracking;
+use super::guard::{holds, is_met};
+use super::pointer::JsonPointer;
 use super::table::{
-    Conversion, Each, Emit, Fill, Jsonrpc, KindChange, MessageFilter, PROMPTING, Row, Rule,
-    Selector, Shape, Slot, Table, Way,
+    Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule, Selector, Slot,
+    Table, Way,
 };
+use super::tree::Node;
 use crate::jsonrpc::{Kind, Side};
 
-/// A value by way, sending side, kind and method.
-type Routes<T> = [[[BTreeMap<Box<[u8]>, T>; 4]; 2]; 2];
-
 /// One dialect, compiled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
-    /// What a message must contain before a layer may apply to it, or a value of it is remembered.
-    prefilters: Routes<Prefilter>,
+    /// By way, sending side, kind and method; `*` is every method.
+    routes: [[[BTreeMap<Box<[u8]>, Route>; 4]; 2]; 2],
     pub(super) memory: BTreeMap<String, Slot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
     renamed: HashMap<Box<[u8]>, Box<str>>,
-    /// What must be tracked of sessions.
-    pub(super) tracking: Tracking,
+    /// Whether a rule depends on the state of a session.
+    pub(super) follows_sessions: bool,
 }
 
 /// A table in a stack.
@@ -50,7 +47,6 @@ pub struct StackEntry {
 pub(super) struct Layer {
     pub(super) table: Arc<Table>,
     pub(super) name: Arc<str>,
-    routes: Routes<Vec<usize>>,
 }
 
 /// A rule that was applied.
@@ -60,6 +56,17 @@ pub struct FiredRule {
     pub dialect: Arc<str>,
     /// Its id.
     pub rule: Arc<str>,
+}
+
+/// What concerns the messages of one way, side, kind and method.
+#[derive(Debug, Default)]
+struct Route {
+    /// The rules: indexes of a layer, and of a rule in its table.
+    rules: Vec<(usize, usize)>,
+    /// The guards of these rules, and of slots: one must hold.
+    guards: Vec<Guard>,
+    /// The place that all guards test first.
+    first: Option<JsonPointer>,
 }
 
 impl fmt::Display for FiredRule {
@@ -72,64 +79,112 @@ impl Program {
     /// Compiles a stack; the dialect's own table is first.
     #[must_use]
     pub fn new(stack: Vec<StackEntry>) -> Self {
-        let mut prefilters: Routes<Prefilter> = Routes::default();
-        let mut layers = Vec::new();
-        let mut memory = BTreeMap::new();
-        let mut tracking = Tracking::default();
-        let mut renamed = HashMap::new();
+        let mut program = Self::default();
         for StackEntry { table, writes } in stack {
             for (name, slot) in &table.memory {
-                memory.entry(name.clone()).or_insert_with(|| slot.clone());
+                let slots = program.memory.entry(name.clone());
+                slots.or_insert_with(|| slot.clone());
             }
-            for rule in &table.rules {
-                add_tracking(rule, &table, &mut tracking);
-                renamed.extend(rename(rule));
+            for (at, rule) in table.rules.iter().enumerate() {
+                program.add_rule(at, rule, writes);
             }
-            layers.push(Layer::new(table, writes, &mut prefilters));
+            let mut cases = table.rules.iter().flat_map(Rule::all_cases);
+            let mut shapes = table.shapes.values().flatten();
+            program.follows_sessions |= cases.by_ref().chain(shapes.by_ref()).any(|case| {
+                let emitted = case.emit.iter().flat_map(|emit| &emit.rows);
+                case.actions.iter().any(|action| action.follows_sessions())
+                    || case.rows.iter().chain(emitted).any(recalls_prompting)
+            });
+            let name = table.name.as_str().into();
+            program.layers.push(Layer { table, name });
         }
         // Where something is remembered, requests and answers are looked at in any case.
-        for slot in memory.values() {
+        for slot in program.memory.clone().into_values() {
             if let Selector::Method(names) = &slot.on.what
                 && let Some(name) = &names.canonical
             {
-                for way in [Way::Read, Way::Write] {
-                    let kind = Kind::Notification;
-                    prefilter(&mut prefilters, way, slot.on.from, kind, name)
-                        .add(slot.when.clone());
+                for way in Way::BOTH {
+                    let route = program.route_mut(way, slot.on.from, Kind::Notification, name);
+                    route.guards.push(slot.when.clone());
                 }
             }
         }
-        for methods in prefilters.iter_mut().flatten().flatten() {
-            methods.values_mut().for_each(Prefilter::finish);
+        let methods = program.routes.iter_mut().flatten().flatten();
+        methods.flat_map(BTreeMap::values_mut).for_each(Route::finish);
+        program
+    }
+
+    fn add_rule(&mut self, at: usize, rule: &Rule, writes: bool) {
+        let layer = self.layers.len();
+        let names = rule.on.what.names();
+        for way in Way::BOTH {
+            let applies = rule.base.applies(way) && (way == Way::Read || writes);
+            for kind in kinds(&rule.on, way) {
+                if let Some(name) = names.before(way).filter(|_| applies) {
+                    let route = self.route_mut(way, rule.on.from, *kind, name);
+                    route.rules.push((layer, at));
+                    route.guards.push(Guard(rule.base.before(way).to_vec()));
+                }
+            }
         }
-        Self {
-            layers,
-            prefilters,
-            memory,
-            renamed,
-            tracking,
+        if let (Side::Agent, Selector::Method(_)) = (rule.on.from, &rule.on.what)
+            && let (Some(dialect), Some(canonical)) = (&names.dialect, &names.canonical)
+            && dialect != canonical
+        {
+            let dialect = dialect.as_bytes().into();
+            self.renamed.insert(dialect, canonical.as_str().into());
         }
+    }
+
+    fn route_mut(&mut self, way: Way, from: Side, kind: Kind, method: &str) -> &mut Route {
+        let methods = &mut self.routes[way as usize][from as usize][kind as usize];
+        methods.entry(method.as_bytes().into()).or_default()
+    }
+
+    fn routes(
+        &self,
+        way: Way,
+        from: Side,
+        kind: Kind,
+        method: &[u8],
+    ) -> impl Iterator<Item = &Route> {
+        let methods = &self.routes[way as usize][from as usize][kind as usize];
+        let all = (kind == Kind::Error).then(|| methods.get(&b"*"[..]));
+        methods.get(method).into_iter().chain(all.flatten())
+    }
+
+    /// Whether a rule may apply to such a message, or a value of it is remembered.
+    pub(super) fn may_concern(
+        &self,
+        way: Way,
+        from: Side,
+        kind: Kind,
+        method: &[u8],
+        body: &Node<'_>,
+    ) -> bool {
+        let mut routes = self.routes(way, from, kind, method);
+        routes.any(|route| route.may_concern(body))
+    }
+
+    /// The rules of one layer for such a message.
+    pub(super) fn rules(
+        &self,
+        layer: usize,
+        way: Way,
+        from: Side,
+        kind: Kind,
+        method: &str,
+    ) -> impl Iterator<Item = &Rule> {
+        let routes = self.routes(way, from, kind, method.as_bytes());
+        let own = routes.flat_map(|route| &route.rules);
+        let own = own.filter(move |(at, _)| *at == layer);
+        own.map(|(layer, rule)| &self.layers[*layer].table.rules[*rule])
     }
 
     /// The dialect's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.table().map_or("", |table| &table.name)
-    }
-
-    /// The prefilter for such a message; `None` when no rule applies to it. This is the one lookup.
-    pub(super) fn prefilter(
-        &self,
-        way: Way,
-        from: Side,
-        kind: Kind,
-        method: &[u8],
-    ) -> Option<&Prefilter> {
-        let prefilters = &self.prefilters[way as usize][from as usize][kind as usize];
-        prefilters.get(method).or_else(|| {
-            let all = (kind == Kind::Error).then(|| prefilters.get(&b"*"[..]));
-            all.flatten()
-        })
     }
 
     /// The canonical method that a client takes a call of the agent for which has the dialect's
@@ -141,7 +196,7 @@ impl Program {
 
     /// Whether anything of a conversation is remembered besides requests in flight.
     pub(super) fn remembers(&self) -> bool {
-        self.tracking.turns || !self.memory.is_empty()
+        self.follows_sessions || !self.memory.is_empty()
     }
 
     /// Whether nothing is ever changed: the dialect is canonical.
@@ -151,7 +206,7 @@ impl Program {
     }
 
     /// The dialect's own table.
-    fn table(&self) -> Option<&Table> {
+    pub(super) fn table(&self) -> Option<&Table> {
         self.layers.first().map(|layer| &*layer.table)
     }
 
@@ -167,73 +222,32 @@ impl Program {
 
     /// Whether requests are written with `params` even if these are empty.
     pub(super) fn requires_params(&self) -> bool {
-        self.table().is_some_and(|table| table.params)
+        self.table().is_some_and(|table| table.params == Params::Always)
     }
 
     pub(super) fn int_ids(&self) -> bool {
-        self.table().is_some_and(|table| table.int_ids)
+        self.table().is_some_and(|table| table.ids == IdKind::Int32)
     }
 }
 
-impl Layer {
-    /// Adds one table, and what its rules require of messages.
-    fn new(table: Arc<Table>, writes: bool, prefilters: &mut Routes<Prefilter>) -> Self {
-        let mut routes: Routes<Vec<usize>> = Routes::default();
-        for (at, rule) in table.rules.iter().enumerate() {
-            for way in [Way::Read, Way::Write] {
-                let Some(name) = rule.on.what.names().before(way) else {
-                    continue;
-                };
-                if !rule.base.applies(way) || (way == Way::Write && !writes) {
-                    continue;
-                }
-                for kind in kinds(&rule.on, way).iter().copied() {
-                    let side = rule.on.from;
-                    let list = &mut routes[way as usize][side as usize][kind as usize];
-                    list.entry(name.as_bytes().into()).or_default().push(at);
-                    prefilter(prefilters, way, side, kind, name).add_rule(rule, &table.shapes, way);
-                }
-            }
-        }
-        Self {
-            name: table.name.as_str().into(),
-            table,
-            routes,
-        }
+impl Route {
+    /// Finds the place that all guards test first.
+    fn finish(&mut self) {
+        let first = |guard: &Guard| Some(guard.0.first()?.0.clone());
+        let place = self.guards.first().and_then(first);
+        let is_common = |guard: &Guard| first(guard) == place;
+        self.first = place.clone().filter(|_| self.guards.iter().all(is_common));
     }
 
-    /// Whether there is a rule for such a message.
-    pub(super) fn has_rules(
-        &self,
-        way: Way,
-        from: Side,
-        message: &Message<'_>,
-        pending: &PendingRequest,
-    ) -> bool {
-        let routes = &self.routes[way as usize][from as usize][message.kind as usize];
-        let has = |method: &str| routes.get(method.as_bytes()).is_some();
-        match message.kind {
-            Kind::Request | Kind::Notification => has(&message.method),
-            Kind::Result | Kind::Error => {
-                has(&pending.dialect) || has(&pending.canonical) || has("*")
-            }
-        }
-    }
-
-    /// The rules for a message with that name.
-    pub(super) fn rules(
-        &self,
-        way: Way,
-        from: Side,
-        kind: Kind,
-        method: &str,
-    ) -> impl Iterator<Item = &Rule> {
-        let routes = &self.routes[way as usize][from as usize][kind as usize];
-        let all = (kind == Kind::Error)
-            .then(|| routes.get(&b"*"[..]))
-            .flatten();
-        let found = routes.get(method.as_bytes()).into_iter().chain(all);
-        found.flatten().map(|at| &self.table.rules[*at])
+    fn may_concern(&self, body: &Node<'_>) -> bool {
+        let Some(place) = &self.first else {
+            return self.guards.iter().any(|guard| holds(body, &guard.0));
+        };
+        let found = body.get(place);
+        self.guards.iter().any(|guard| {
+            let (_, expect) = &guard.0[0];
+            is_met(found, expect) && holds(body, &guard.0[1..])
+        })
     }
 }
 
@@ -242,54 +256,14 @@ fn kinds(on: &MessageFilter, way: Way) -> &'static [Kind] {
     match (&on.what, on.kinds, way) {
         (Selector::Answers(_), ..) => &[Kind::Result],
         (Selector::ErrorsOf(_), ..) => &[Kind::Error],
-        // Some dialects send a notification as a request; it is not answered then.
-        (_, Some(KindChange::DialectAsks), Way::Read) => &[Kind::Request, Kind::Notification],
         (_, Some(KindChange::DialectAsks), Way::Write) => &[Kind::Notification],
+        // Some dialects send a notification as a request; it is not answered then.
         _ => &[Kind::Request, Kind::Notification],
     }
 }
 
-/// The dialect's name for a call of the agent and the canonical one, where they differ.
-fn rename(rule: &Rule) -> Option<(Box<[u8]>, Box<str>)> {
-    let (Side::Agent, Selector::Method(names)) = (rule.on.from, &rule.on.what) else {
-        return None;
-    };
-    let (dialect, canonical) = (names.dialect.as_deref()?, names.canonical.as_deref()?);
-    (dialect != canonical).then(|| (dialect.as_bytes().into(), canonical.into()))
-}
-
-fn prefilter<'d>(
-    prefilters: &'d mut Routes<Prefilter>,
-    way: Way,
-    side: Side,
-    kind: Kind,
-    method: &str,
-) -> &'d mut Prefilter {
-    let methods = &mut prefilters[way as usize][side as usize][kind as usize];
-    methods.entry(method.as_bytes().into()).or_default()
-}
-
-/// Adds the session data that a rule needs besides its own message.
-fn add_tracking(rule: &Rule, table: &Table, tracking: &mut Tracking) {
-    let shaped = table.shapes.values().flat_map(|Shape(cases)| cases);
-    let cases = std::iter::once(&rule.base).chain(&rule.cases);
-    for case in cases.chain(shaped) {
-        for action in &case.actions {
-            tracking.add(*action);
-        }
-        let emitted = case.emit.iter().flat_map(|emit: &Emit| &emit.rows);
-        if case.rows.iter().chain(emitted).any(recalls_sessions) {
-            tracking.turns = true;
-        }
-    }
-}
-
-fn recalls_sessions(row: &Row) -> bool {
-    let own = matches!(&row.fill, Some(Fill::Recall(recall)) if recall.slot == PROMPTING);
-    own || row.convert.iter().any(|conversion| match conversion {
-        Conversion::In(rows) | Conversion::Each(Each::Rows(rows)) => {
-            rows.iter().any(recalls_sessions)
-        }
-        _ => false,
-    })
+fn recalls_prompting(row: &Row) -> bool {
+    let own = row.recall.as_ref();
+    let inner = row.inner_rows().into_iter().flatten();
+    own.is_some_and(|recall| recall.slot == PROMPTING) || inner.into_iter().any(recalls_prompting)
 }

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use hashlink::LinkedHashMap;
 
-use super::table::Action;
 use super::text;
 use super::tree::{Node, ValueRef};
 use crate::jsonrpc::{Kind, Side};
@@ -57,68 +56,7 @@ pub(super) struct ToolCall {
     pub(super) done: bool,
 }
 
-/// What is tracked of sessions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tracking {
-    /// The sessions of requests that concern models and modes.
-    options: bool,
-    /// The sessions of all requests.
-    requests: bool,
-    /// Which session has a prompt in flight, and whether it was cancelled.
-    pub(super) turns: bool,
-    /// The tool calls, texts and options in updates.
-    pub(super) updates: bool,
-}
-
-impl Tracking {
-    /// Adds what an action needs.
-    pub(super) fn add(&mut self, action: Action) {
-        match action {
-            Action::ModelOption | Action::ModeOption | Action::ChooseMode => self.options = true,
-            Action::MissingSession => self.requests = true,
-            Action::CancelledTurn
-            | Action::DenyWithOption
-            | Action::JoinPermissionTitle
-            | Action::StopReasonOfTurn => self.turns = true,
-            Action::FindToolCall
-            | Action::RebuildConfigOptions
-            | Action::OnlyNewText
-            | Action::NumberToolCall
-            | Action::NumberUpdate
-            | Action::AskConfirmation
-            | Action::OpenSession => (self.turns, self.updates) = (true, true),
-            _ => {}
-        }
-    }
-
-    /// Whether the session of a request is tracked.
-    pub(super) fn follows(self, method: &str) -> bool {
-        match method {
-            "session/load"
-            | "session/resume"
-            | "session/set_config_option"
-            | "session/set_model"
-            | "session/set_mode" => self.options || self.requests,
-            "session/prompt" | "session/fork" | "session/close" | "session/delete" => self.requests,
-            _ => false,
-        }
-    }
-
-    /// Whether a notification is tracked.
-    pub(super) fn sees(self, method: &[u8]) -> bool {
-        self.updates && method == b"session/update" || self.turns && method == b"session/cancel"
-    }
-}
-
 impl Sessions {
-    /// Notes that a message of this session was seen, of which nothing else is needed.
-    pub(super) fn touch(&mut self, body: &Node<'_>) {
-        let json = body.get_member("sessionId").map(ValueRef::json);
-        if let Some(id) = json.as_deref().and_then(text::string) {
-            self.see(&id);
-        }
-    }
-
     /// A session by its id.
     pub(super) fn get(&self, id: &str) -> Option<&Session> {
         self.0.get(id)
@@ -153,7 +91,6 @@ impl Sessions {
     /// request.
     pub(super) fn track(
         &mut self,
-        tracking: Tracking,
         from: Side,
         kind: Kind,
         method: &str,
@@ -179,7 +116,7 @@ impl Sessions {
             (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
                 let session = self.see(id);
-                if let Some(update) = body.get_member("update").filter(|_| tracking.updates) {
+                if let Some(update) = body.get_member("update") {
                     session.update(update);
                 }
             }

@@ -1,19 +1,20 @@
-//! Applies one table to one message. At most one rule of a table applies.
+//! Applies one table to one message. At most one rule of a table applies: the first whose guard
+//! holds, with the first of its cases whose guard holds.
 //!
-//! `find_rule` selects the rule, `translate` passes the message through the stack of tables.
+//! `translate` passes a message through the stack of tables, `rewrite` applies rows, `action`
+//! carries out named actions.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::action::ActionContext;
-use super::find_rule::{FoundRule, find_case, find_rule};
+use super::guard::{first_case, holds};
 use super::message::{self, Message};
-use super::methods::method_name;
+use super::methods::{MethodName, method_name};
 use super::pending::{PendingRequest, Purpose};
 use super::pointer::JsonPointer;
-use super::program::Layer;
+use super::program::{Layer, Program};
 use super::rewrite::{RewriteError, Rewriter};
 use super::table::{
-    Action, Case, Emit, FixedAnswer, KindChange, Literal, OnFailure, Recall, Rule, Selector, Way,
+    Action, Case, Emit, FixedAnswer, KindChange, OnFailure, Recall, Rule, Selector, Way,
 };
 use super::text::JsonType;
 use super::translation::{DialectEvent, Translation};
@@ -25,15 +26,23 @@ use crate::jsonrpc::{IdBuf, Kind};
 /// and all of them exist at the same time.
 const MAX_PARTS: usize = 4096;
 
-/// The application of one rule.
-struct Step<'s, 'a> {
+/// The application of one rule to one message: what actions read and change besides the message.
+pub(super) struct Step<'s, 'a> {
     layer: &'a Layer,
     rule: &'a Rule,
-    way: Way,
-    pending: &'s mut PendingRequest,
+    pub(super) way: Way,
+    pub(super) pending: &'s mut PendingRequest,
+    pub(super) out: &'s mut Translation,
     /// The messages for the next layer.
     next: &'s mut Vec<Message<'a>>,
-    out: &'s mut Translation,
+    /// The message as it was received.
+    pub(super) original: Message<'a>,
+    /// Messages to send before this one.
+    pub(super) before: Vec<Message<'a>>,
+    /// Why this message is not forwarded now.
+    pub(super) hold: Option<String>,
+    /// The error to answer the sender with instead of forwarding the message.
+    pub(super) refuse: Option<Vec<u8>>,
 }
 
 impl Step<'_, '_> {
@@ -47,134 +56,151 @@ impl Step<'_, '_> {
     }
 
     /// Notes that the rule has changed something.
-    fn fire(&mut self, message: &Message<'_>) {
-        self.out.fire(self.layer, self.rule, &message.method);
+    fn fire(&mut self) {
+        self.out.fire(self.layer, self.rule, &self.original.method);
     }
 
     /// Answers a request that the rule does not let pass.
-    fn refuse(&mut self, message: &Message<'_>, why: &str, remedy: &str) {
-        self.out.refuse(&self.name(), message, why, remedy);
+    fn refuse(&mut self, why: &str, remedy: &str) {
+        let name = self.name();
+        self.out.refuse(&name, &self.original, why, remedy);
     }
 }
 
 impl Translator {
-    /// Applies the rule of `layer` for `message`, if there is one.
+    /// Applies the rule of a layer for `message`, if there is one.
     pub(super) fn apply_layer<'a>(
         &mut self,
-        layer: &'a Layer,
+        (program, layer): (&'a Program, usize),
         way: Way,
         mut message: Message<'a>,
         pending: &mut PendingRequest,
         next: &mut Vec<Message<'a>>,
         out: &mut Translation,
     ) {
-        let (rule, case) = match find_rule(layer, way, self.from(way), &message, pending) {
-            FoundRule::Rule(rule, case) => (rule, Some(case)),
-            FoundRule::Unmatched(rule) => (rule, None),
-            FoundRule::Nothing => return next.push(message),
+        let mut unmatched = None;
+        let mut chosen = None;
+        for rule in self.rules_for(program, layer, way, &message, pending) {
+            match find_case(rule, way, &message.body) {
+                Some(cases) => {
+                    chosen = Some((rule, Some(cases)));
+                    break;
+                }
+                None => unmatched = Some((rule, None)),
+            }
+        }
+        let Some((rule, cases)) = chosen.or(unmatched) else {
+            return next.push(message);
         };
         let mut step = Step {
-            layer,
+            layer: &program.layers[layer],
             rule,
             way,
             pending,
-            next,
             out,
-        };
-        let Some(place) = list_to_split(rule, way, &message) else {
-            return self.apply_case(&mut step, message, case);
-        };
-        if items(place, &mut message).is_some_and(|items| items.len() > MAX_PARTS) {
-            return self.fail(&mut step, message, RewriteError::TooLong);
-        }
-        let method = message.method.clone();
-        let mut parts = parts(place, message);
-        if parts.len() == 1
-            && let Some(whole) = parts.pop()
-        {
-            return self.apply_case(&mut step, whole, case);
-        }
-        step.out.fire(layer, rule, &method);
-        if parts.is_empty() {
-            step.note(DialectEvent::Dropped, "the list to split is empty");
-        }
-        for part in parts {
-            // The elements of the list may belong to different cases.
-            let case = find_case(rule, way, &part.body);
-            self.apply_case(&mut step, part, case);
-        }
-    }
-
-    /// Applies a rule to one message, with its case if one applies.
-    fn apply_case<'a>(
-        &mut self,
-        step: &mut Step<'_, 'a>,
-        message: Message<'a>,
-        case: Option<Option<&'a Case>>,
-    ) {
-        let Some(case) = case else {
-            step.note(DialectEvent::Unmatched, &*message.method);
-            return step.next.push(message);
-        };
-        let mut cases: SmallVec<[&Case; 2]> = smallvec![&step.rule.base];
-        cases.extend(case);
-        self.apply(step, message, &cases);
-    }
-
-    fn apply<'a>(&mut self, step: &mut Step<'_, 'a>, mut message: Message<'a>, cases: &[&'a Case]) {
-        let way = step.way;
-        let original = message.clone();
-        // What an upper table has changed is not attributed to this rule.
-        let earlier = std::mem::take(&mut message.changed);
-        let (had, back) = (step.next.len(), step.out.replies.len());
-        let mut context = ActionContext {
-            way,
-            original: &original,
+            next,
+            original: message.clone(),
             before: Vec::new(),
             hold: None,
             refuse: None,
         };
-        if way == Way::Write {
-            self.run_actions(&mut message, step.pending, cases, &mut context, step.out);
+        let Some(place) = rule.split(way) else {
+            return self.apply_cases(&mut step, message, cases);
+        };
+        match items(place, &mut message).map(|items| items.len()) {
+            None | Some(1) => self.apply_cases(&mut step, message, cases),
+            Some(0..=MAX_PARTS) => {
+                step.fire();
+                let parts = parts(place, message);
+                if parts.is_empty() {
+                    step.note(DialectEvent::Dropped, "the list to split is empty");
+                }
+                for part in parts {
+                    // The elements of the list may belong to different cases.
+                    let cases = find_case(rule, way, &part.body);
+                    self.apply_cases(&mut step, part, cases);
+                }
+            }
+            Some(_) => self.fail(&mut step, RewriteError::TooLong),
         }
-        if let Err(error) = self.rewrite(step, &mut message, cases) {
-            return self.fail(step, original, error);
+    }
+
+    /// The rules of a layer for a message whose own guards hold.
+    fn rules_for<'a>(
+        &self,
+        program: &'a Program,
+        layer: usize,
+        way: Way,
+        message: &Message<'_>,
+        pending: &PendingRequest,
+    ) -> SmallVec<[&'a Rule; 2]> {
+        let answers = message.kind.is_answer();
+        let pair = [&pending.dialect, &pending.canonical];
+        let names = match (answers, pair[0] == pair[1]) {
+            (false, _) => &[&message.method][..],
+            (true, true) => &pair[1..],
+            (true, false) => &pair,
+        };
+        let rules = names.iter().flat_map(|name| {
+            program.rules(layer, way, self.from(way), message.kind, name)
+        });
+        let fits = |rule: &&Rule| {
+            (!answers || fits_pair(rule, pair)) && holds(&message.body, rule.base.before(way))
+        };
+        rules.filter(fits).collect()
+    }
+
+    /// Applies a rule to one message, with the cases that apply, if any do.
+    fn apply_cases<'a>(
+        &mut self,
+        step: &mut Step<'_, 'a>,
+        mut message: Message<'a>,
+        cases: Option<Cases<'a>>,
+    ) {
+        let Some(cases) = cases else {
+            step.note(DialectEvent::Unmatched, &*message.method);
+            return step.next.push(message);
+        };
+        let way = step.way;
+        step.original = message.clone();
+        // What an upper table has changed is not attributed to this rule.
+        let earlier = std::mem::take(&mut message.changed);
+        let (had, back) = (step.next.len(), step.out.replies.len());
+        if way == Way::Write {
+            self.run_actions(&cases, &mut message, step);
+        }
+        if let Err(error) = self.rewrite(step, &mut message, &cases) {
+            return self.fail(step, error);
         }
         if way == Way::Read {
-            self.run_actions(&mut message, step.pending, cases, &mut context, step.out);
+            self.run_actions(&cases, &mut message, step);
         }
-        let ActionContext {
-            mut before,
-            hold,
-            refuse,
-            ..
-        } = context;
-        if let Some(error) = refuse {
-            return self.fail(step, original, RewriteError::Refused(Literal(error)));
+        if let Some(error) = step.refuse.take() {
+            return self.fail(step, RewriteError::Refused(error));
         }
         self.convert_kind(step, &mut message);
         let mut works = message.changed;
         message.changed |= earlier;
         let emits = |after: bool| {
             let all = cases.iter().flat_map(|case| &case.emit);
-            all.filter(move |emit| emit.way == way && emit.after == after)
+            all.filter(move |emit| emit.way == way && emit.is_after() == after)
         };
         for emit in emits(false) {
-            self.emit(step, emit, cases, &original);
+            self.emit(step, emit, &cases);
         }
-        step.next.append(&mut before);
-        let forwards = self.answer(step, &original, cases);
-        if let Some(why) = hold {
+        step.next.append(&mut step.before);
+        let forwards = self.answer(step, &cases);
+        if let Some(why) = step.hold.take() {
             step.note(DialectEvent::Held, why);
             works = true;
         } else if forwards {
             step.next.push(message);
         }
         for emit in emits(true) {
-            self.emit(step, emit, cases, &original);
+            self.emit(step, emit, &cases);
         }
         if works || step.next.len() != had + 1 || step.out.replies.len() != back {
-            step.fire(&original);
+            step.fire();
         }
     }
 
@@ -210,7 +236,7 @@ impl Translator {
         }
         if let Some(error) = cases.iter().find_map(|case| case.fail.as_ref()) {
             message.kind = Kind::Error;
-            message.body = Node::raw(&error.0);
+            message.body = Node::owned(error.json());
             message.changed = true;
         }
         Ok(())
@@ -245,43 +271,49 @@ impl Translator {
     }
 
     /// Answers the message if the rule requires it. Returns whether it is also forwarded.
-    fn answer(&mut self, step: &mut Step<'_, '_>, original: &Message<'_>, cases: &[&Case]) -> bool {
+    fn answer(&mut self, step: &mut Step<'_, '_>, cases: &[&Case]) -> bool {
         let (on, way) = (&step.rule.on, step.way);
         let has_no_target = on.what.names().after(way).is_none();
         let dialect_asks = on.kinds == Some(KindChange::DialectAsks);
         if dialect_asks && way == Way::Write {
             return !has_no_target;
         }
-        let is_request = original.kind == Kind::Request;
+        let is_request = step.original.kind == Kind::Request;
+        let method = step.original.method.clone();
         let answer = cases.iter().rev().find_map(|case| case.answer.as_ref());
         if let Some(answer) = answer.filter(|_| is_request && (has_no_target || dialect_asks)) {
             let (name, value) = match answer {
-                FixedAnswer::Result(value) => ("result", value),
-                FixedAnswer::Error(value) => ("error", value),
+                FixedAnswer::Result(value) => ("result", value.0.to_vec()),
+                FixedAnswer::Error(error) => ("error", error.json()),
             };
-            let (id, jsonrpc) = (original.id.as_id(), self.answers_jsonrpc(way));
-            let answer = message::answer(id, name, &value.0, jsonrpc);
-            step.out.replies.push(answer);
-            step.note(DialectEvent::Answered, &*original.method);
-            if name == "result" && way == Way::Write && self.program.tracking.turns {
-                let body = Node::raw(&value.0);
-                let (tracking, method) = (self.program.tracking, &original.method);
+            self.reply(step, name, &value);
+            step.note(DialectEvent::Answered, &*method);
+            if name == "result" && way == Way::Write && self.program.follows_sessions {
+                let body = Node::raw(&value);
                 self.sessions
-                    .track(tracking, self.peer, Kind::Result, method, None, &body);
+                    .track(self.peer, Kind::Result, &method, None, &body);
             }
         } else if has_no_target {
-            let why = format!("{} does not exist in the target protocol", original.method);
+            let why = format!("{method} does not exist in the target protocol");
             step.note(DialectEvent::Dropped, why.clone());
             if is_request {
-                step.refuse(original, &why, "go on without it");
+                step.refuse(&why, "go on without it");
             }
         }
         !has_no_target
     }
 
+    /// Answers the sender of the message.
+    pub(super) fn reply(&self, step: &mut Step<'_, '_>, name: &str, value: &[u8]) {
+        let jsonrpc = self.answers_jsonrpc(step.way);
+        let answer = message::answer(step.original.id.as_id(), name, value, jsonrpc);
+        step.out.replies.push(answer);
+    }
+
     /// Handles a message that cannot be translated: it is never forwarded half translated.
-    fn fail<'a>(&mut self, step: &mut Step<'_, 'a>, original: Message<'a>, error: RewriteError) {
-        let is_request = original.kind == Kind::Request;
+    fn fail(&mut self, step: &mut Step<'_, '_>, error: RewriteError) {
+        let kind = step.original.kind;
+        let is_request = kind == Kind::Request;
         let (why, remedy) = match error {
             RewriteError::Blocked(place) => (
                 format!("`{place}` leads through a value that is no object"),
@@ -292,46 +324,38 @@ impl Translator {
                 "send it in parts",
             ),
             RewriteError::Refused(error) => {
-                step.note(DialectEvent::Answered, &*original.method);
-                step.fire(&original);
+                step.note(DialectEvent::Answered, &*step.original.method.clone());
+                step.fire();
                 if is_request {
-                    let (id, jsonrpc) = (original.id.as_id(), self.answers_jsonrpc(step.way));
-                    let answer = message::answer(id, "error", &error.0, jsonrpc);
-                    step.out.replies.push(answer);
+                    self.reply(step, "error", &error);
                 }
                 return;
             }
             RewriteError::Dropped(why) => {
                 step.note(DialectEvent::Dropped, why.clone());
-                step.fire(&original);
+                step.fire();
                 if is_request {
-                    step.refuse(&original, &why, "go on without it");
-                } else if original.kind != Kind::Notification {
+                    step.refuse(&why, "go on without it");
+                } else if kind != Kind::Notification {
                     // The request needs an answer.
-                    step.next.push(original);
+                    step.next.push(step.original.clone());
                 }
                 return;
             }
         };
         step.note(DialectEvent::Untranslatable, why.clone());
         if is_request && step.rule.failure != Some(OnFailure::Pass) {
-            step.refuse(&original, &why, remedy);
+            step.refuse(&why, remedy);
         } else {
-            step.next.push(original);
+            step.next.push(step.original.clone());
         }
     }
 
     /// Makes further messages from the parts of the current one.
-    fn emit<'a>(
-        &mut self,
-        step: &mut Step<'_, 'a>,
-        emit: &'a Emit,
-        cases: &[&Case],
-        original: &Message<'a>,
-    ) {
-        let mut sources = vec![original.body.clone()];
+    fn emit<'a>(&mut self, step: &mut Step<'_, 'a>, emit: &'a Emit, cases: &[&Case]) {
+        let mut body = step.original.body.clone();
+        let mut sources = vec![body.clone()];
         if let Some(place) = &emit.each {
-            let mut body = original.body.clone();
             let Some(list) = body.get_mut(place.names()) else {
                 return;
             };
@@ -342,7 +366,7 @@ impl Translator {
             }
             sources = list.items().cloned().unwrap_or_default();
         }
-        let session = self.session_of(original, step.pending);
+        let session = self.session_of(&step.original, step.pending);
         for source in sources {
             let pending = &*step.pending;
             let recall =
@@ -356,11 +380,26 @@ impl Translator {
     }
 }
 
-/// The place of the list that the rule splits, if there is one.
-fn list_to_split<'a>(rule: &'a Rule, way: Way, message: &Message<'_>) -> Option<&'a JsonPointer> {
-    let (_, place) = rule.split.as_ref().filter(|(split, _)| *split == way)?;
-    let is_list = message.body.get(place)?.kind() == JsonType::Array;
-    is_list.then_some(place)
+/// The base of a rule and one of its cases.
+type Cases<'a> = SmallVec<[&'a Case; 2]>;
+
+/// The base of a rule and its case that applies to a message; `None` where none of its cases does.
+fn find_case<'a>(rule: &'a Rule, way: Way, body: &Node<'_>) -> Option<Cases<'a>> {
+    let mut cases: Cases<'_> = smallvec![&rule.base];
+    if !rule.cases.is_empty() {
+        cases.push(first_case(&rule.cases, way, body)?);
+    }
+    Some(cases)
+}
+
+/// Whether a rule for answers applies to the answer to this pair of methods.
+fn fits_pair(rule: &Rule, [dialect, canonical]: [&MethodName; 2]) -> bool {
+    let names = rule.on.what.names();
+    let fits = |name: &Option<String>, own: &str| {
+        name.as_deref()
+            .is_none_or(|name| name == "*" || name == own || *name == **canonical)
+    };
+    fits(&names.dialect, dialect) && fits(&names.canonical, canonical)
 }
 
 /// The list at a place.
@@ -368,18 +407,18 @@ fn items<'m, 'a>(
     place: &JsonPointer,
     message: &'m mut Message<'a>,
 ) -> Option<&'m mut Vec<Node<'a>>> {
-    message.body.get_mut(place.names()).and_then(Node::items)
+    let is_list = message.body.get(place)?.kind() == JsonType::Array;
+    let list = message.body.get_mut(place.names()).filter(|_| is_list);
+    list.and_then(Node::items)
 }
 
 /// One message for each element of the list at a place.
 fn parts<'a>(place: &JsonPointer, mut message: Message<'a>) -> Vec<Message<'a>> {
     message.changed = true;
-    // In most cases there is one element, and the message is unchanged.
-    let Some(items) = items(place, &mut message).filter(|items| items.len() != 1) else {
-        return vec![message];
-    };
-    let items = std::mem::take(items);
-    message.divide_size(items.len());
+    let items = items(place, &mut message)
+        .map(std::mem::take)
+        .unwrap_or_default();
+    message.size /= items.len().max(1);
     let part = |item| {
         let mut part = message.clone();
         let put = part.body.put(place.names(), Node::Array(vec![item]));

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The kinds of JSON values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JsonType {
     /// `null`.

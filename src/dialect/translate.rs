@@ -1,29 +1,37 @@
 //! Translates the messages of one peer, with the state of the conversation.
 //!
-//! `read` translates messages from the peer, `write` those to it. `step` applies one rule, and
-//! `detect` finds the dialect of a peer.
+//! `read` translates messages from the peer, `write` those to it; `step` applies one rule. There is
+//! one way through: a message that no rule may concern is left as it is, which costs a lookup, and
+//! every other one is opened and passes all layers. `permission` checks what the tables have made of
+//! permission requests and answers.
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::action::{WAITING, WAITING_BYTES};
-use super::convert::text_block;
 use super::message::{self, Message};
-use super::methods::{MethodName, method_of};
+use super::methods::{method_name, method_of};
 use super::pending::{PendingRequest, Purpose, is_int32};
-use super::permission;
+use super::permission::{self, PermissionAnswer};
 use super::pointer::own_pointer;
 use super::program::Program;
 use super::table::Way;
-use super::text;
 use super::translation::{DialectEvent, Forward, Translation};
 use super::translator::{PERMISSION, Translator};
 use super::tree::Node;
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Limits, Scanned, Side, scan};
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
 
 /// Cancels a request, which it names in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";
+
+/// Requests whose sessions and params actions use when they are answered.
+const FOLLOWED: [&[u8]; 6] = [
+    b"session/load",
+    b"session/resume",
+    b"session/fork",
+    b"session/set_config_option",
+    b"session/set_model",
+    b"session/set_mode",
+];
 
 impl Translator {
     /// From the dialect to canonical: a message the peer has sent.
@@ -50,94 +58,87 @@ impl Translator {
     }
 
     pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Translation {
-        let from = self.from(way);
         let mut out = Translation::default();
-        let body = &message::body(frame, at);
-        let strips = way == Way::Write && self.program.strips_jsonrpc() && at.jsonrpc;
-        let lacks_params = way == Way::Write && self.program.requires_params() && at.body.is_none();
-        match at.kind {
-            Kind::Notification => {
-                if !self.is_untouched(way, frame, at) {
-                    let message = Message::parse(frame, at, method_of(frame, at));
-                    self.run(way, message, PendingRequest::default(), &mut out);
-                }
-            }
-            Kind::Request => {
-                let method = method_of(frame, at);
-                let looked_at = strips
-                    || lacks_params
-                    || *method == *PERMISSION
-                    || self.program.remembers()
-                    || self.program.tracking.follows(&method)
-                    || self.program.int_ids()
-                    || self.may_match(way, at.kind, &method, body);
-                if looked_at {
-                    let message = Message::parse(frame, at, method);
-                    self.run(way, message, PendingRequest::default(), &mut out);
-                } else {
-                    let id = at.id(frame).to_owned();
-                    self.requests(from)
-                        .insert(id, PendingRequest::of(&method, &method));
-                }
-            }
-            Kind::Result | Kind::Error => {
-                let id = at.id(frame).to_owned();
-                let Some(pending) = self.requests(from.other()).remove(&id) else {
-                    return out;
-                };
-                let looked_at = strips
-                    || *pending.canonical == *PERMISSION
-                    || !pending.is_plain()
-                    || self.program.remembers()
-                    || self.may_match(way, at.kind, &pending.dialect, body)
-                    || pending.dialect != pending.canonical
-                        && self.may_match(way, at.kind, &pending.canonical, body);
-                if looked_at {
-                    let method = match way {
-                        Way::Read => pending.dialect.clone(),
-                        Way::Write => pending.canonical.clone(),
-                    };
-                    let message = Message::parse(frame, at, method);
-                    self.handle_answer(way, message, pending, &mut out);
-                }
+        let from = self.from(way);
+        let mut pending = PendingRequest::default();
+        if at.kind.is_answer() {
+            let id = at.id(frame).to_owned();
+            match self.requests(from.other()).remove(&id) {
+                Some(known) => pending = known,
+                None => return out,
             }
         }
-        out
-    }
-
-    fn handle_answer(
-        &mut self,
-        way: Way,
-        mut message: Message<'_>,
-        pending: PendingRequest,
-        out: &mut Translation,
-    ) {
+        if !self.may_concern(way, frame, at, &pending) {
+            if at.kind == Kind::Request {
+                let pending = PendingRequest {
+                    dialect: method_of(frame, at),
+                    canonical: method_of(frame, at),
+                    ..pending
+                };
+                let id = at.id(frame).to_owned();
+                self.requests(from).insert(id, pending);
+            }
+            return out;
+        }
+        let method = match at.kind.is_answer() {
+            true => way.pick(&pending.dialect, &pending.canonical).clone(),
+            false => method_of(frame, at),
+        };
+        let mut message = Message::parse(frame, at, method);
         if let Some(id) = &pending.sender_id {
             message.id = id.clone();
             message.changed = true;
         }
-        match &pending.purpose {
-            Purpose::Forward => {}
+        match std::mem::take(&mut pending.purpose) {
+            Purpose::Forward => self.run(way, message, pending, &mut out),
             Purpose::Swallow => {
-                out.note(
-                    DialectEvent::Swallowed,
-                    None,
-                    format!("answer to {}", pending.dialect),
-                );
+                let what = format!("answer to {}", pending.dialect);
+                out.note(DialectEvent::Swallowed, None, what);
                 out.forward = Forward::Frames(Vec::new());
-                return;
             }
-            Purpose::ToolNumber(call) => {
-                let call = call.clone();
-                self.receive_tool_number(&call, &message, out);
-                return;
-            }
-            Purpose::Session => {
-                self.session_opened(&message, out);
-                return;
-            }
+            Purpose::ToolNumber(call) => self.receive_tool_number(&call, &message, &mut out),
+            Purpose::Session => self.session_opened(&message, &mut out),
         }
-        self.run(way, message, pending, out);
+        out
+    }
+
+    /// The one test before a message is opened: whether a rule may apply to it, a value of it is
+    /// remembered, or its envelope changes. `pending` is the request of an answer.
+    fn may_concern(
+        &self,
+        way: Way,
+        frame: &Frame,
+        at: &Envelope,
+        pending: &PendingRequest,
+    ) -> bool {
+        let (program, from) = (&*self.program, self.from(way));
+        if way == Way::Write && program.strips_jsonrpc() && at.jsonrpc {
+            return true;
+        }
+        let body = message::body(frame, at);
+        let has_rule =
+            |method: &[u8]| program.may_concern(way, from, at.kind, method, &body);
+        if at.kind.is_answer() {
+            let (dialect, canonical) = (&*pending.dialect, &*pending.canonical);
+            return canonical == PERMISSION
+                || !pending.is_plain()
+                || program.remembers()
+                || has_rule(dialect.as_bytes())
+                || dialect != canonical && has_rule(canonical.as_bytes());
+        }
+        let method = at.raw_method(frame);
+        let is_request = at.kind == Kind::Request;
+        let lacks_params = way == Way::Write && program.requires_params() && at.body.is_none();
+        // A method with escapes is rare: its rules are looked up when it is opened.
+        let mut concerns = has_rule(method) || memchr::memchr(b'\\', method).is_some();
+        concerns |= program.follows_sessions;
+        concerns |= is_request
+            && (lacks_params
+                || !program.memory.is_empty()
+                || program.int_ids()
+                || method == PERMISSION.as_bytes()
+                || FOLLOWED.contains(&method));
+        concerns
     }
 
     /// Passes one message through the layers and adds the result to the translation.
@@ -150,65 +151,58 @@ impl Translator {
     ) {
         let program = Arc::clone(&self.program);
         let from = self.from(way);
-        let before = (message.kind, message.id.clone(), message.method.clone());
-        let original = message.body.clone();
         let answers = message.kind.is_answer();
         let is_permission = answers && *pending.canonical == *PERMISSION && from == Side::Client;
+        let received = message.clone();
         if way == Way::Write {
             if is_permission {
-                self.check_read(&mut message, &pending, None, out);
+                check_read(&mut message, &pending, None, out);
             }
             self.track(from, &message, &mut pending);
         }
-        let canonical = (way == Way::Write && is_permission).then(|| message.body.clone());
+        let canonical = message.body.clone();
         let list = self.apply_layers(&program, way, message, &mut pending, out);
-        let mut passing: SmallVec<[Message<'_>; 1]> = SmallVec::new();
         let mut changed = list.len() != 1 || (way == Way::Write && program.strips_jsonrpc());
+        let mut passing = Vec::with_capacity(list.len());
         for mut message in list {
             if is_permission {
-                match &canonical {
-                    None => self.check_read(&mut message, &pending, Some(&original), out),
-                    Some(canonical) => Self::check_written(&mut message, canonical, &pending, out),
-                }
-            }
-            if answers && way == Way::Read {
-                self.track(from, &message, &mut pending);
-            }
-            if message.kind == Kind::Request || (!answers && program.remembers()) {
-                let mut own = PendingRequest {
-                    dialect: message.method.clone(),
-                    canonical: message.method.clone(),
-                    ..pending.clone()
-                };
                 match way {
-                    Way::Read => {
-                        if !answers {
-                            self.track(from, &message, &mut own);
-                        }
-                        own.dialect = before.2.clone();
-                    }
-                    Way::Write => own.canonical = before.2.clone(),
-                }
-                if message.kind == Kind::Request {
-                    if *own.canonical == *PERMISSION
-                        && !permission::same_options(&original.json(), &message.body.json())
-                    {
-                        let why = "the options would not mean the same to the person who \
-                                   chooses; the request was not passed on: offer options \
-                                   that the other side can show";
-                        self.refuse(&before.1, why, out);
-                        out.note(DialectEvent::Permission, None, why);
-                        changed = true;
-                        continue;
-                    }
-                    self.track_request(way, from, &before, &mut message, own);
+                    Way::Read => check_read(&mut message, &pending, Some(&received.body), out),
+                    Way::Write => check_written(&mut message, &canonical, &pending, out),
                 }
             }
-            let lacks_params =
-                message.kind == Kind::Request && matches!(message.body, Node::Absent);
-            if way == Way::Write && lacks_params && program.requires_params() {
-                message.body = Node::raw(b"{}");
-                message.changed = true;
+            let mut own = PendingRequest {
+                dialect: message.method.clone(),
+                canonical: message.method.clone(),
+                ..pending.clone()
+            };
+            match way {
+                Way::Read if answers => self.track(from, &message, &mut pending),
+                Way::Read => {
+                    self.track(from, &message, &mut own);
+                    own.dialect = received.method.clone();
+                }
+                Way::Write => own.canonical = received.method.clone(),
+            }
+            if message.kind == Kind::Request {
+                if *own.canonical == *PERMISSION
+                    && !permission::same_options(&received.body.json(), &message.body.json())
+                {
+                    let why = "the options would not mean the same to the person who chooses; the \
+                               request was not passed on: offer options that the other side can \
+                               show";
+                    let reason = Reason::new(reply::UNTRANSLATABLE, why.to_owned());
+                    out.replies.push(reply::error(received.id.as_id(), &reason));
+                    out.note(DialectEvent::Permission, None, why);
+                    changed = true;
+                    continue;
+                }
+                self.track_request(way, &received, &mut message, own);
+                let lacks_params = matches!(message.body, Node::Absent);
+                if way == Way::Write && lacks_params && program.requires_params() {
+                    message.body = Node::raw(b"{}");
+                    message.changed = true;
+                }
             }
             changed |= message.changed;
             passing.push(message);
@@ -220,7 +214,7 @@ impl Translator {
         }
     }
 
-    /// Passes one message through the layers that have a rule for its method.
+    /// Passes one message through the layers.
     fn apply_layers<'a>(
         &mut self,
         program: &'a Program,
@@ -229,20 +223,12 @@ impl Translator {
         pending: &mut PendingRequest,
         out: &mut Translation,
     ) -> Vec<Message<'a>> {
-        let from = self.from(way);
         let mut list = vec![message];
         for at in 0..program.layers.len() {
-            let layer = match way {
-                Way::Read => &program.layers[at],
-                Way::Write => &program.layers[program.layers.len() - 1 - at],
-            };
-            let met = |message: &Message<'_>| layer.has_rules(way, from, message, pending);
-            if !list.iter().any(met) {
-                continue;
-            }
+            let layer = way.pick(at, program.layers.len() - 1 - at);
             let mut next = Vec::with_capacity(list.len());
             for message in list {
-                self.apply_layer(layer, way, message, pending, &mut next, out);
+                self.apply_layer((program, layer), way, message, pending, &mut next, out);
             }
             list = next;
         }
@@ -253,24 +239,24 @@ impl Translator {
     fn track_request(
         &mut self,
         way: Way,
-        from: Side,
-        before: &(Kind, IdBuf, MethodName),
+        received: &Message<'_>,
         message: &mut Message<'_>,
         mut pending: PendingRequest,
     ) {
-        let was_request = before.0 == Kind::Request && before.1 == message.id;
+        let was_request = received.kind == Kind::Request && received.id == message.id;
         let fits = is_int32(message.id.as_id().json());
         if way == Way::Write && self.program.int_ids() && !fits && was_request {
             pending.sender_id = Some(message.id.clone());
             message.id = self.new_id();
             message.changed = true;
         }
+        let from = self.from(way);
         self.requests(from).insert(message.id.clone(), pending);
     }
 
     /// Replaces the id in a notification that names a request by the one the peer knows. If there
     /// is none and the peer could not read the id, the notification is dropped.
-    pub(super) fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Translation) {
+    fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Translation) {
         if at.method(frame) != CANCEL_REQUEST {
             return;
         }
@@ -281,21 +267,15 @@ impl Translator {
             let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
                 continue;
             };
-            let mut message = Message::parse(&frame, &at, CANCEL_REQUEST.into());
-            let named = message
-                .body
-                .get(&place)
-                .map(|look| look.json().into_owned());
-            let named = named.unwrap_or_default();
+            let mut message = Message::parse(&frame, &at, method_name(CANCEL_REQUEST));
+            let named = message.get("/requestId");
+            let named = named.map_or_else(Vec::new, |id| id.json().into_owned());
             let own = match self.requests(far).replaced_id(Id::of_json(&named)) {
                 Some(own) => own.as_id().json().to_vec(),
                 None if is_int32(&named) => named,
                 None => {
-                    out.note(
-                        DialectEvent::Dropped,
-                        None,
-                        "it cancels a request that is not open",
-                    );
+                    let why = "it cancels a request that is not open";
+                    out.note(DialectEvent::Dropped, None, why);
                     continue;
                 }
             };
@@ -305,115 +285,52 @@ impl Translator {
         }
         out.forward = Forward::Frames(frames);
     }
+}
 
-    /// The peer has answered with the number of a tool call: what waited for it is written.
-    fn receive_tool_number(&mut self, call: &str, message: &Message<'_>, out: &mut Translation) {
-        let json = message.body.json();
-        let number = text::member(&json, "id").map(|id| String::from_utf8_lossy(id).into_owned());
-        match number {
-            Some(number) => {
-                self.legacy.numbers.insert(call.to_owned(), Some(number));
-            }
-            None => {
-                self.legacy.numbers.remove(call);
-            }
-        }
-        out.note(DialectEvent::Swallowed, None, "the number of a tool call");
-        self.release(out);
+/// Checks a permission answer in canonical, and corrects it. `original` is what was received in the
+/// dialect.
+fn check_read(
+    message: &mut Message<'_>,
+    pending: &PendingRequest,
+    original: Option<&Node<'_>>,
+    out: &mut Translation,
+) {
+    if message.kind != Kind::Result {
+        return;
     }
+    let offered = pending.offered.clone().unwrap_or_default();
+    let answer = PermissionAnswer::read(&message.body.json());
+    let checked = match original {
+        Some(original) => permission::check_read(&original.json(), &offered, &answer),
+        None => offered.resolve(&answer),
+    };
+    if let Some(correction) = checked.correction {
+        message.body = Node::owned(checked.answer.result());
+        message.changed = true;
+        out.note(DialectEvent::Permission, None, correction);
+    }
+}
 
-    /// Queues a frame behind an update that waits; `false` when nothing waits.
-    fn queue_behind(&mut self, frame: &Frame, out: &mut Translation) -> bool {
-        let legacy = &mut self.legacy;
-        let has_room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
-        if legacy.waiting.is_empty() || !has_room {
-            return false;
-        }
-        legacy.queue(frame.clone());
-        out.note(
-            DialectEvent::Held,
-            None,
-            "it is queued behind a waiting message",
-        );
-        out.forward = Forward::Frames(Vec::new());
-        true
+/// Checks a permission answer as it is written to the dialect.
+fn check_written(
+    message: &mut Message<'_>,
+    canonical: &Node<'_>,
+    pending: &PendingRequest,
+    out: &mut Translation,
+) {
+    if message.kind != Kind::Result {
+        return;
     }
-
-    /// The agent has answered the bridge's own `session/new`.
-    fn session_opened(&mut self, message: &Message<'_>, out: &mut Translation) {
-        out.note(
-            DialectEvent::Swallowed,
-            None,
-            "the session of a client without sessions",
-        );
-        if message.kind == Kind::Error {
-            // It is requested again after `authenticate`.
-            self.legacy.session_requested = false;
-            self.legacy.session_error = Some(message.body.json().into());
-        } else {
-            self.legacy.has_session = true;
-            self.sessions.track(
-                self.program.tracking,
-                self.peer.other(),
-                Kind::Result,
-                "session/new",
-                None,
-                &message.body,
-            );
-        }
-        let mut replies = Vec::new();
-        for frame in std::mem::take(&mut self.legacy.prompts) {
-            if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
-                let done = self.read(&frame, &at);
-                out.replies.extend(done.frames(&frame));
-                replies.extend(done.replies);
-                out.notes.extend(done.notes);
-            }
-        }
-        out.forward = Forward::Frames(replies);
+    let offered = pending.offered.clone().unwrap_or_default();
+    let answer = PermissionAnswer::read(&canonical.json());
+    if permission::check_write(&answer, &offered, &message.body.json()) {
+        return;
     }
-
-    /// Writes the queued frames, in order, until one of them has to wait again.
-    fn release(&mut self, out: &mut Translation) {
-        let mut waiting = std::mem::take(&mut self.legacy.waiting);
-        self.legacy.waiting_bytes = 0;
-        let mut replies = Vec::new();
-        while self.legacy.waiting.is_empty() {
-            let Some(frame) = waiting.pop_front() else {
-                break;
-            };
-            if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
-                let done = self.write(&frame, &at);
-                out.replies.extend(done.frames(&frame));
-                replies.extend(done.replies);
-                out.fired.extend(done.fired);
-                out.notes.extend(done.notes);
-            }
-        }
-        for frame in waiting {
-            self.legacy.queue(frame);
-        }
-        out.forward = Forward::Frames(replies);
-    }
-
-    /// Sends the notice of `explain_stop` before the answer that was written.
-    fn send_stop_notice(&mut self, frame: &Frame, out: &mut Translation) {
-        let Some((session, words)) = self.legacy.stop_notice.take() else {
-            return;
-        };
-        let update = vec![
-            ("sessionUpdate", Node::string("agent_message_chunk")),
-            ("content", text_block(words)),
-        ];
-        let made = Message::update(Node::string(&session), Node::object(update));
-        let made = made.frame(true);
-        if let Scanned::Message(at) = scan(&made, &Limits::default()) {
-            let notice = self.translate(Way::Write, &made, &at);
-            let mut frames = notice.frames(&made);
-            frames.extend(out.frames(frame));
-            out.forward = Forward::Frames(frames);
-            out.fired.extend(notice.fired);
-            out.notes.extend(notice.notes);
-        }
-    }
+    let reason = "the translation would change the meaning of the answer; it failed closed";
+    let code = reply::UNTRANSLATABLE;
+    let error = format!("{{\"code\":{code},\"message\":{reason:?}}}");
+    message.kind = Kind::Error;
+    message.body = Node::owned(error.into_bytes());
+    message.changed = true;
+    out.note(DialectEvent::Permission, None, reason);
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::action::{ActionState, Legacy};
+use super::guard::holds;
 use super::message::Message;
 use super::pending::{PendingRequest, PendingRequests};
+use super::permission::OfferedOptions;
 use super::program::Program;
 use super::recent::Recent;
 use super::sessions::{Session, Sessions};
-use super::table::{Jsonrpc, PROMPTING, Recall, SlotScope, Way};
-use super::translation::Translation;
-use super::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind, Side, reply};
+use super::table::{Jsonrpc, PROMPTING, Recall, Selector, SlotScope, Way};
+use super::tree::{Node, ValueRef};
+use crate::jsonrpc::{IdBuf, Kind, Side};
 
 /// The translation for one peer.
 #[derive(Debug)]
@@ -104,11 +105,6 @@ impl Translator {
         self.sessions.get(pending.session.as_deref()?)
     }
 
-    /// Whether that holds for a session.
-    pub(super) fn session_has(&self, id: &str, what: impl FnOnce(&Session) -> bool) -> bool {
-        self.sessions.get(id).is_some_and(what)
-    }
-
     /// A new id for a request of the bridge; it fits 32 bits.
     pub(super) fn new_id(&mut self) -> IdBuf {
         self.minted = (self.minted + 1) % 1_000_000_000;
@@ -173,10 +169,68 @@ impl Translator {
         value.map(|value| Node::owned(value.to_vec()))
     }
 
-    /// Answers a request with error −32058.
-    pub(super) fn refuse(&mut self, id: &IdBuf, why: &str, out: &mut Translation) {
-        let reason = reply::Reason::new(reply::UNTRANSLATABLE, why.to_owned());
-        out.replies.push(reply::error(id.as_id(), &reason));
+    /// Records the sessions and slots that a canonical message contains.
+    pub(super) fn track(
+        &mut self,
+        from: Side,
+        message: &Message<'_>,
+        pending: &mut PendingRequest,
+    ) {
+        let answers = message.kind.is_answer();
+        if message.kind == Kind::Request {
+            pending.session = message.session();
+            match &*message.method {
+                PERMISSION => pending.offered = Some(OfferedOptions::read(&message.body.json())),
+                "session/set_config_option" | "session/set_mode" => {
+                    let json = message.body.json();
+                    pending.params = (json.len() < 4096).then(|| json.into_owned());
+                }
+                _ => {}
+            }
+        }
+        let program = Arc::clone(&self.program);
+        let method = match answers {
+            true => &pending.canonical,
+            false => &message.method,
+        };
+        if program.follows_sessions {
+            let session = pending.session.as_deref();
+            self.sessions
+                .track(from, message.kind, method, session, &message.body);
+        }
+        let mut of_request = Vec::new();
+        for (name, slot) in &program.memory {
+            let kind_fits = match slot.on.what {
+                Selector::Method(_) => !answers,
+                Selector::Answers(_) => message.kind == Kind::Result,
+                Selector::ErrorsOf(_) => message.kind == Kind::Error,
+            };
+            let is_named = slot.on.what.names().canonical.as_deref() == Some(method);
+            if !kind_fits || !is_named || slot.on.from != from {
+                continue;
+            }
+            let value = message.body.get(&slot.at).map(ValueRef::json);
+            // In an update `null` means the same as a missing member: the value is unchanged.
+            let Some(value) = value.filter(|value| &**value != b"null") else {
+                continue;
+            };
+            if !holds(&message.body, &slot.when.0) {
+                continue;
+            }
+            let value = value.into_owned().into();
+            let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
+            let session = match slot.per {
+                SlotScope::Request => {
+                    of_request.push((name.clone().into(), value));
+                    continue;
+                }
+                SlotScope::Connection => String::new(),
+                SlotScope::Session => self.session_of(message, pending),
+            };
+            let key = slot_key(name, &session, key.as_deref());
+            self.memory.insert(&key, value);
+        }
+        pending.slots.extend(of_request);
     }
 }
 

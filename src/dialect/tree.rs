@@ -311,12 +311,6 @@ impl<'a> IndexedObject<'a> {
         }
     }
 
-    /// The member of a member of the body, where most rules look. It is not an element of an array.
-    fn grandchild(&self, outer: &str, inner: &str) -> Option<&'a [u8]> {
-        let found = self.index.last_inner(outer, inner, self.frame)?;
-        Some(self.value(found))
-    }
-
     /// The value of a member.
     fn value(&self, member: IndexedMember) -> &'a [u8] {
         member.value.of(self.frame)
@@ -355,19 +349,8 @@ impl<'a> IndexedObject<'a> {
 impl<'t, 'a> ValueRef<'t, 'a> {
     /// The value at a place relative to this one.
     pub(super) fn at(self, place: &JsonPointer) -> Option<Self> {
-        let names = place.names();
-        if let ([outer, inner], Self::Indexed(object) | Self::Node(&Node::Indexed(object))) =
-            (names, self)
-            && object.member.is_none()
-            && !may_be_index(inner)
-        {
-            return object.grandchild(outer, inner).map(Self::Raw);
-        }
-        let mut here = self;
-        for name in names {
-            here = here.child(name)?;
-        }
-        match here {
+        let mut names = place.names().iter();
+        match names.try_fold(self, |here, name| here.child(name))? {
             Self::Node(Node::Absent) => None,
             found => Some(found),
         }
@@ -418,11 +401,6 @@ impl<'t, 'a> ValueRef<'t, 'a> {
 fn position(members: &[Member<'_>], name: &str) -> Option<usize> {
     let mut all = members.iter();
     all.rposition(|(raw, _)| text::same_name(raw, name))
-}
-
-/// Whether a name may be an index of an array.
-fn may_be_index(name: &str) -> bool {
-    name.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 fn open<'a, 't>(text: &'t [u8], part: impl Fn(&'t [u8]) -> Cow<'a, [u8]>) -> Option<Node<'a>> {

@@ -1,26 +1,41 @@
-//! The validation of a table that needs no translation.
+//! The validation of a table as a whole.
 //!
 //! `mappings/README.md` states the rules of validation; each fault names the rule, the place and
-//! the remedy. `table` reports unknown words and invalid pointers, `library` examples that fail.
+//! the remedy. `table` reports what does not fit the schema, `vectors` examples that fail.
 
 use std::mem::discriminant;
 
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Conversion, Each, Expect, FaultList, Fill, Guard, Literal, PROMPTING, Recall, Rest, Row,
-    Rule, Selector, Shape, Table, Way,
+    Case, Expect, FaultList, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector, Table, Way,
 };
 use super::text;
 
-/// Checks a whole table.
-pub(super) fn check(table: &Table, faults: &FaultList<'_>) {
-    let check = Validation { table, faults };
-    let guards = |rule| [Way::Read, Way::Write].map(|way| case_guards(rule, way));
-    let guards: Vec<[Vec<Guard>; 2]> = table.rules.iter().map(guards).collect();
-    for at in 0..table.rules.len() {
-        check.rule(at, &guards);
+/// Maximum depth of rows in rows.
+const MAX_DEPTH: usize = 16;
+
+/// Checks a whole table; `places` are the indexes of its rules in the file.
+pub(super) fn check(table: &Table, places: &[usize], faults: &FaultList<'_>) {
+    let check = Validation {
+        table,
+        places,
+        faults,
+        guards: table.rules.iter().map(guards).collect(),
+    };
+    for (at, clue) in table.detect.iter().enumerate() {
+        if clue.messages != 1 {
+            let what = match clue.messages {
+                0 => "this clue looks at no message",
+                _ => "this clue looks at several things",
+            };
+            let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
+            faults.add(&format!("/detect/{at}"), what, remedy);
+        }
     }
-    for (name, Shape(cases)) in &table.shapes {
+    for at in 0..table.rules.len() {
+        check.rule(at);
+    }
+    for (name, cases) in &table.shapes {
         for (at, case) in cases.iter().enumerate() {
             check.case(case, false, None, &format!("/shapes/{name}/{at}"));
         }
@@ -30,16 +45,18 @@ pub(super) fn check(table: &Table, faults: &FaultList<'_>) {
 /// The check of one table.
 struct Validation<'t> {
     table: &'t Table,
+    places: &'t [usize],
     faults: &'t FaultList<'t>,
+    /// The guards of all rules, in both ways.
+    guards: Vec<[Vec<Guard>; 2]>,
 }
 
 impl Validation<'_> {
-    /// Checks a rule. `guards` are those of all rules, in both ways.
-    fn rule(&self, at: usize, guards: &[[Vec<Guard>; 2]]) {
+    fn rule(&self, at: usize) {
         let (rule, earlier) = (&self.table.rules[at], &self.table.rules[..at]);
-        let fault = |place: &str, what: String, remedy: &str| {
-            self.faults
-                .add(&format!("{}{place}", rule.at), what, remedy);
+        let place = format!("/rules/{}", self.places[at]);
+        let fault = |key: &str, what: String, remedy: &str| {
+            self.faults.add(&format!("{place}{key}"), what, remedy);
         };
         if earlier.iter().any(|other| other.id == rule.id) {
             let what = format!("the id `{}` is taken", rule.id);
@@ -49,38 +66,60 @@ impl Validation<'_> {
             let remedy = "add one message in both columns";
             fault("", "the rule has no example".into(), remedy);
         }
+        let names = rule.on.what.names();
+        if names.dialect.is_none() && names.canonical.is_none() {
+            let remedy = "add dialect, canonical or both";
+            fault("/on", "the method has no name".into(), remedy);
+        }
         // Only one clashing rule is reported for each: otherwise every pair of equal rules would be
         // a fault.
-        let clashes = |(other, two): (&Rule, &[Vec<Guard>; 2])| {
-            let mut ways = [(Way::Read, "reading"), (Way::Write, "writing")].into_iter();
-            let (_, way) = ways.find(|(way, _)| {
-                let at_once = (&guards[at][*way as usize], &two[*way as usize]);
-                clash(rule, other, *way, at_once)
-            })?;
-            let (id, place) = (&other.id, &other.at);
-            Some(format!(
-                "both this rule and `{id}` (the rule at {place}) can be for one message when {way} it"
-            ))
-        };
-        if let Some(what) = earlier.iter().zip(guards).find_map(clashes) {
+        let clash = (0..at).find_map(|other| Some((other, self.clash(at, other)?)));
+        if let Some((other, way)) = clash {
+            let (id, place) = (&self.table.rules[other].id, self.places[other]);
+            let what = format!(
+                "both this rule and `{id}` (the rule at /rules/{place}) can be for one message when \
+                 {way} it"
+            );
             let remedy = "make them cases of one rule, or let the guards exclude each other";
             fault("/when", what, remedy);
         }
         let lossy = rule.base.lossy.is_some();
-        let stated = lossy || rule.cases.iter().any(|case| case.lossy.is_some());
         if rule.loses.iter().any(|loss| loss.at.is_empty()) {
             let remedy = "add `\"at\": [pointers]`; \"\" is the whole message";
             fault("/loses", "this loss is nowhere".into(), remedy);
         }
-        if !rule.loses.is_empty() && !stated {
+        if !rule.loses.is_empty() && rule.all_cases().all(|case| case.lossy.is_none()) {
             let remedy = "add `lossy` and say it in words, too";
             fault("/loses", "what is lost is not stated".into(), remedy);
         }
-        self.case(&rule.base, false, None, &rule.at);
+        self.case(&rule.base, false, None, &place);
         for (index, case) in rule.cases.iter().enumerate() {
-            let at = format!("{}/cases/{index}", rule.at);
-            self.case(case, lossy, Some(&rule.base), &at);
+            self.case(case, lossy, Some(&rule.base), &format!("{place}/cases/{index}"));
         }
+    }
+
+    /// The way in which two rules can both apply to one message.
+    fn clash(&self, at: usize, other: usize) -> Option<&'static str> {
+        let (one, two) = (&self.table.rules[at], &self.table.rules[other]);
+        let names = [one, two].map(|rule| rule.on.what.names());
+        let answers = matches!(one.on.what, Selector::Answers(_));
+        // An answer is distinguished by both names of the method that it answers.
+        let same_pair = !answers || names[0] == names[1];
+        let same_messages = discriminant(&one.on.what) == discriminant(&two.on.what)
+            && same_pair
+            && one.on.from == two.on.from
+            && one.on.kinds == two.on.kinds;
+        let clashes = |way: &Way| {
+            let [left, right] = [at, other].map(|rule| &self.guards[rule][*way as usize]);
+            same_messages
+                && names[0].before(*way).is_some()
+                && names[0].before(*way) == names[1].before(*way)
+                && one.base.applies(*way)
+                && two.base.applies(*way)
+                && !left.iter().all(|left| right.iter().all(|right| exclude(left, right)))
+        };
+        let way = Way::BOTH.into_iter().find(clashes)?;
+        Some(way.pick("reading", "writing"))
     }
 
     /// Checks a case, together with the base of its rule.
@@ -97,16 +136,13 @@ impl Validation<'_> {
             self.faults
                 .add(&place, "what is dropped is lost", "add `lossy`");
         }
-        self.rows(&case.rows, lossy, &rows_at);
+        self.rows(&case.rows, lossy, &rows_at, 0);
         let works = |way: &Way| case.applies(*way) && base.is_none_or(|base| base.applies(*way));
-        for way in [Way::Read, Way::Write].into_iter().filter(works) {
-            let rows = base
-                .into_iter()
-                .flat_map(|base| &base.rows)
-                .chain(&case.rows);
+        for way in Way::BOTH.into_iter().filter(works) {
+            let rows = base.map_or(&[][..], |base| &*base.rows);
+            let rows = rows.iter().chain(&case.rows);
             // A row that only fills an empty place may share it with a row that writes it.
-            let writes =
-                |row: &&Row| row.before(way).is_some() || matches!(row.fill, Some(Fill::Const(_)));
+            let writes = |row: &&Row| row.before(way).is_some() || row.constant.is_some();
             let targets: Vec<&JsonPointer> = rows
                 .filter(|row| row.applies(way))
                 .filter(writes)
@@ -122,120 +158,110 @@ impl Validation<'_> {
         }
     }
 
-    fn rows(&self, rows: &[Row], lossy: bool, at: &str) {
+    fn rows(&self, rows: &[Row], lossy: bool, at: &str, depth: usize) {
+        if depth > MAX_DEPTH {
+            let remedy = "use a named shape";
+            return self.faults.add(at, "rows nest too deeply", remedy);
+        }
         for (index, row) in rows.iter().enumerate() {
-            let at = format!("{at}/{index}");
-            let fault = |what: &str, remedy: &str| self.faults.add(&at, what, remedy);
-            let columns = [&row.dialect, &row.canonical].into_iter().flatten().count();
-            if columns == 0 {
-                let remedy = "add `dialect`, `canonical` or both";
-                fault("the row names no place", remedy);
+            self.row(row, lossy, &format!("{at}/{index}"), depth);
+        }
+    }
+
+    fn row(&self, row: &Row, lossy: bool, at: &str, depth: usize) {
+        let fault =
+            |key: &str, what: &str, remedy: &str| self.faults.add(&format!("{at}{key}"), what, remedy);
+        let columns = [&row.dialect, &row.canonical].into_iter().flatten().count();
+        if columns == 0 {
+            let remedy = "add `dialect`, `canonical` or both";
+            fault("", "the row names no place", remedy);
+        }
+        if columns < 2 && row.fill_count() == 0 && row.drop.is_none() {
+            let remedy = "say what becomes of it with default, const, recall, derive or drop";
+            fault("", "the row has one column only", remedy);
+        }
+        if columns == 2 && row.constant.is_some() {
+            let what = "a constant is not carried from one column to the other";
+            fault("", what, "give `const` to a row with one column");
+        }
+        if row.fill_count() > 1 {
+            let remedy = "keep one of default, const, recall, derive";
+            fault("", "a row is filled in one way", remedy);
+        }
+        if let Some(recall) = &row.recall {
+            let own = self.table.memory.keys().map(String::as_str);
+            let place = format!("{at}/recall");
+            self.known("slot", &recall.slot, std::iter::once(PROMPTING).chain(own), &place);
+        }
+        for name in row.shapes() {
+            let shapes = self.table.shapes.keys().map(String::as_str);
+            self.known("shape", name, shapes, &format!("{at}/shape"));
+        }
+        if let Some(by) = row.convert
+            && !by.has_inverse()
+            && !lossy
+            && row.only.is_none()
+        {
+            let remedy = "add `lossy` to the rule and say what is lost";
+            fault("/as", &format!("`{by}` has no inverse"), remedy);
+        }
+        let both = &row.values.0;
+        for (index, (one, two)) in both.iter().enumerate() {
+            let is_same = |(left, right): &(Literal, Literal)| {
+                text::same(&left.0, &one.0) || text::same(&right.0, &two.0)
+            };
+            if both[..index].iter().any(is_same) {
+                let shown = String::from_utf8_lossy(&two.0);
+                let what = format!("the values are not injective: {shown} is met twice");
+                let remedy = "put the pair that is not written back into `read_values`";
+                fault("/values", &what, remedy);
             }
-            if columns < 2 && row.fill.is_none() && row.drop.is_none() {
-                let remedy = "say what becomes of it with default, const, recall, derive or drop";
-                fault("the row has one column only", remedy);
-            }
-            if columns == 2 && matches!(row.fill, Some(Fill::Const(_))) {
-                let remedy = "give `const` to a row with one column";
-                let what = "a constant is not carried from one column to the other";
-                fault(what, remedy);
-            }
-            if let Some(Fill::Recall(Recall { slot, .. })) = &row.fill {
-                let own = self.table.memory.keys().map(String::as_str);
-                let known: Vec<&str> = std::iter::once(PROMPTING).chain(own).collect();
-                self.known("slot", slot, &known, &format!("{at}/recall"));
-            }
-            for conversion in &row.convert {
-                self.conversion(conversion, lossy, row.only, &at);
-            }
+        }
+        let reads = (!row.read_values.0.is_empty() || row.other.is_some()) && !row.park;
+        if (reads || !row.write_values.0.is_empty()) && !lossy {
+            let remedy = "add `park`, or `lossy` and say what is lost";
+            fault("", "values of one way only lose something", remedy);
+        }
+        for (key, rows) in ["in", "each"].into_iter().zip(row.inner_rows()) {
+            self.rows(rows, lossy, &format!("{at}/{key}"), depth + 1);
         }
     }
 
     /// Reports a name that nothing in the table has.
-    fn known(&self, kind: &str, name: &str, known: &[&str], at: &str) {
+    fn known<'k>(
+        &self,
+        kind: &str,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+        at: &str,
+    ) {
+        let known: Vec<&str> = known.collect();
         if !known.contains(&name) {
             let remedy = format!("{kind}s of this table: {}", known.join(" "));
             self.faults
                 .add(at, format!("no {kind} is called `{name}`"), remedy);
         }
     }
+}
 
-    fn conversion(&self, conversion: &Conversion, lossy: bool, only: Option<Way>, at: &str) {
-        match conversion {
-            Conversion::As(by) => {
-                if !by.has_inverse() && !lossy && only.is_none() {
-                    let remedy = "add `lossy` to the rule and say what is lost";
-                    let what = format!("`{by}` has no inverse");
-                    self.faults.add(&format!("{at}/as"), what, remedy);
-                }
-            }
-            Conversion::In(rows) | Conversion::Each(Each::Rows(rows)) => {
-                self.rows(rows, lossy, &format!("{at}/each"));
-            }
-            Conversion::Shape(name) | Conversion::Each(Each::Shape { shape: name }) => {
-                let shapes = self.table.shapes.keys();
-                let known: Vec<&str> = shapes.map(String::as_str).collect();
-                self.known("shape", name, &known, &format!("{at}/shape"));
-            }
-            Conversion::Values(values) => {
-                let both = &values.both;
-                for (index, (one, two)) in both.iter().enumerate() {
-                    let twice = both[..index].iter().any(|(left, right)| {
-                        text::same(&left.0, &one.0) || text::same(&right.0, &two.0)
-                    });
-                    if twice {
-                        let shown = String::from_utf8_lossy(&two.0);
-                        let what = format!("the values are not injective: {shown} is met twice");
-                        let remedy = "put the pair that is not written back into `read_values`";
-                        self.faults.add(&format!("{at}/values"), what, remedy);
-                    }
-                }
-                let reads = (!values.read.is_empty() || values.other.is_some()) && !values.park;
-                if (reads || !values.write.is_empty()) && !lossy {
-                    let remedy = "add `park`, or `lossy` and say what is lost";
-                    self.faults
-                        .add(at, "values of one way only lose something", remedy);
-                }
-            }
+/// The guards under which a rule applies, in both ways: each case's combined with the base's.
+fn guards(rule: &Rule) -> [Vec<Guard>; 2] {
+    Way::BOTH.map(|way| {
+        let base = rule.base.before(way);
+        if rule.cases.is_empty() {
+            return vec![Guard(base.to_vec())];
         }
-    }
-}
-
-/// Whether two rules can both apply to one message in that way. `cases` are the guards of both.
-fn clash(one: &Rule, two: &Rule, way: Way, cases: (&Vec<Guard>, &Vec<Guard>)) -> bool {
-    let same_kind = discriminant(&one.on.what) == discriminant(&two.on.what);
-    let names = [one, two].map(|rule| rule.on.what.names().before(way));
-    let answers = matches!(one.on.what, Selector::Answers(_));
-    // An answer is distinguished by both names of the method that it answers.
-    let same_pair = !answers || one.on.what.names() == two.on.what.names();
-    same_kind
-        && same_pair
-        && one.on.from == two.on.from
-        && names[0].is_some()
-        && names[0] == names[1]
-        && one.on.kinds == two.on.kinds
-        && one.base.applies(way)
-        && two.base.applies(way)
-        && !exclude(one.base.before(way), two.base.before(way))
-        && !(cases.0.iter()).all(|left| cases.1.iter().all(|right| exclude(left, right)))
-}
-
-/// The guards under which a rule applies: each case's combined with the base's.
-fn case_guards(rule: &Rule, way: Way) -> Vec<Guard> {
-    let base = rule.base.before(way).clone();
-    if rule.cases.is_empty() {
-        return vec![base];
-    }
-    let works = rule.cases.iter().filter(|case| case.applies(way));
-    works
-        .map(|case| base.iter().chain(case.before(way)).cloned().collect())
-        .collect()
+        let cases = rule.cases.iter().filter(|case| case.applies(way));
+        cases
+            .map(|case| Guard([base, case.before(way)].concat()))
+            .collect()
+    })
 }
 
 /// Whether no message meets both guards.
 fn exclude(one: &Guard, two: &Guard) -> bool {
-    one.iter().any(|(place, left)| {
-        two.iter().any(|(other, right)| {
+    one.0.iter().any(|(place, left)| {
+        two.0.iter().any(|(other, right)| {
             place == other && (disjoint(left, right) || disjoint(right, left))
         })
     })
@@ -251,8 +277,8 @@ fn disjoint(one: &Expect, two: &Expect) -> bool {
         (Expect::Const(a), Expect::In(all)) => !all.iter().any(|b| same(a, b)),
         (Expect::Const(a), Expect::NotIn(all)) => all.iter().any(|b| same(a, b)),
         (Expect::Const(a), Expect::Is(types)) => !types.contains(&text::JsonType::of(&a.0)),
-        (Expect::Const(a), Expect::Matches(regex)) => {
-            !text::string(&a.0).is_some_and(|text| regex.is_match(&text))
+        (Expect::Const(a), Expect::Matches(pattern)) => {
+            !text::string(&a.0).is_some_and(|text| pattern.0.is_match(&text))
         }
         (Expect::In(some), other) => some.iter().all(|literal| {
             let literal = Expect::Const(literal.clone());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::library::{Library, Source};
-use super::table::{Example, Rule, Selector, Table, TableFault, TableFaults, Way, line_of};
+use super::table::{Rule, Selector, Table, TableFault, TableFaults, Way, place_of};
 use super::text;
 use super::translation::Translation;
 use super::translator::Translator;
@@ -121,32 +121,31 @@ impl Library {
     pub fn check_examples(&self, source: &Source) -> Result<(), TableFaults> {
         let table = source.table();
         let mut faults = TableFaults::default();
-        for rule in &table.rules {
-            for example in &rule.examples {
-                let failed = match Vector::of_example(table, rule, example) {
+        for (at, rule) in table.rules.iter().enumerate() {
+            for (nth, example) in rule.examples.iter().enumerate() {
+                let results = match Vector::of_example(table, rule, example) {
                     Ok(vector) => vector.run(self),
                     Err(what) => vec![VectorResult::failed(&rule.id, what)],
                 };
-                for report in failed.into_iter().filter(|report| report.fault.is_some()) {
+                for VectorResult { way, fault, .. } in results {
+                    let Some(what) = fault else { continue };
+                    let pointer = format!("/rules/{at}/examples/{nth}");
+                    let (line, column) = place_of(&source.text, &pointer);
                     faults.0.push(TableFault {
                         file: source.file.to_string(),
-                        line: line_of(&source.text, &example.at),
+                        line,
+                        column,
                         rule: Some(rule.id.to_string()),
-                        pointer: example.at.clone(),
-                        what: format!(
-                            "the example does not hold {}: {}",
-                            report.way,
-                            report.fault.unwrap_or_default()
-                        ),
+                        pointer,
+                        what: format!("the example does not hold {way}: {what}"),
                         remedy: "correct the rule or the example".to_owned(),
                     });
                 }
             }
         }
-        if faults.0.is_empty() {
-            Ok(())
-        } else {
-            Err(faults)
+        match faults.0.is_empty() {
+            true => Ok(()),
+            false => Err(faults),
         }
     }
 }
@@ -170,7 +169,7 @@ impl Vector {
     /// # Errors
     /// An error that names what is missing or not known.
     pub fn parse(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(|error| error.to_string())
+        serde_json::from_str(line).map_err(text_of)
     }
 
     /// The example of a rule as a vector. `dialect` and `canonical` are the two messages;
@@ -178,9 +177,12 @@ impl Vector {
     ///
     /// # Errors
     /// An error that names what is missing or not known.
-    pub fn of_example(table: &Table, rule: &Rule, example: &Example) -> Result<Self, String> {
-        let mut fields: Map<String, Value> =
-            serde_json::from_slice(&example.vector.0).map_err(|error| error.to_string())?;
+    pub fn of_example(
+        table: &Table,
+        rule: &Rule,
+        example: &Map<String, Value>,
+    ) -> Result<Self, String> {
+        let mut fields = example.clone();
         for (short, long) in [("dialect", "dialect_msg"), ("canonical", "canonical_msg")] {
             let message = fields.remove(short).unwrap_or_default();
             fields.insert(long.to_owned(), message);
@@ -201,7 +203,7 @@ impl Vector {
             fields.insert(name.to_owned(), value);
         }
         let mut vector: Self =
-            serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())?;
+            serde_json::from_value(Value::Object(fields)).map_err(text_of)?;
         if !matches!(rule.on.what, Selector::Method(_)) {
             let names = rule.on.what.names();
             let of = |name: &Option<String>, other: &Option<String>| {
@@ -241,9 +243,7 @@ impl Vector {
     }
 
     fn run_way(&self, library: &Library, way: Way) -> Result<(), String> {
-        let program = library
-            .program(&self.dialect)
-            .map_err(|unknown| unknown.to_string())?;
+        let program = library.program(&self.dialect).map_err(text_of)?;
         let sender = self.direction.sender();
         let peer = way.pick(sender, sender.other());
         let mut run = Run {
@@ -326,12 +326,9 @@ impl Run {
             self.translator.write(&frame, &at)
         };
         for frame in outcome.frames(&frame).iter().chain(&outcome.replies) {
-            let value: Value =
-                serde_json::from_slice(frame.as_bytes()).map_err(|e| e.to_string())?;
-            if value.get("method").is_some()
-                && value.get("id").is_some()
-                && value["id"] != message["id"]
-            {
+            let value: Value = serde_json::from_slice(frame.as_bytes()).map_err(text_of)?;
+            let is_request = value.get("method").is_some() && value.get("id").is_some();
+            if is_request && value["id"] != message["id"] {
                 self.minted.push(value);
             }
         }
@@ -351,29 +348,29 @@ impl Run {
     }
 }
 
+/// Compares the messages of one side; with `free_ids` their ids may differ.
 fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Result<(), String> {
     let same = |(got, wanted): (&Frame, &&Value)| {
-        let got = got.as_bytes();
-        let equal = |wanted: &Value| text::same(got, wanted.to_string().as_bytes());
-        let id = text::member(got, "id").filter(|_| free_ids);
-        let id: Option<Value> = id.and_then(|id| serde_json::from_slice(id).ok());
-        equal(wanted)
-            || id.is_some_and(|id| {
-                let mut with_id = (*wanted).clone();
-                with_id["id"] = id;
-                equal(&with_id)
-            })
+        let mut wanted = (*wanted).clone();
+        let id = text::member(got.as_bytes(), "id").filter(|_| free_ids);
+        if let Some(id) = id.and_then(|id| serde_json::from_slice(id).ok()) {
+            wanted["id"] = id;
+        }
+        text::same(got.as_bytes(), wanted.to_string().as_bytes())
     };
     if got.len() == wanted.len() && got.iter().zip(wanted).all(same) {
         return Ok(());
     }
     let got = got.iter().map(Frame::as_bytes).map(String::from_utf8_lossy);
     let wanted = wanted.iter().map(|message| message.to_string());
-    let got: Vec<_> = got.collect();
-    let wanted: Vec<_> = wanted.collect();
+    let (got, wanted): (Vec<_>, Vec<_>) = (got.collect(), wanted.collect());
     Err(format!(
         "{what} [{}] instead of [{}]",
         got.join(", "),
         wanted.join(", ")
     ))
+}
+
+fn text_of(error: impl ToString) -> String {
+    error.to_string()
 }

@@ -5,13 +5,12 @@
 //! built from the tool call, and the outcome of the answer is mapped to one of the options that the
 //! agent offered. `permission` decides whether that answer is allowed.
 
-use super::context::ActionContext;
 use crate::dialect::message::Message;
-use crate::dialect::pending::PendingRequest;
 use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
+use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
+use crate::dialect::step::Step;
 use crate::dialect::table::Way;
-use crate::dialect::text;
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
@@ -22,148 +21,123 @@ const NUMBER: &str = "acp-relay.number";
 /// The slot that holds the id of the tool call that a confirmation is about.
 const CALL: &str = "acp-relay.call";
 
+/// The kinds of confirmations.
+const TYPES: [&str; 5] = ["edit", "execute", "mcp", "fetch", "other"];
+
 impl Translator {
-    pub(super) fn ask_confirmation<'a>(
-        &mut self,
-        message: &mut Message<'a>,
-        pending: &mut PendingRequest,
-        context: &mut ActionContext<'_, 'a>,
-    ) {
-        match (context.way, message.kind) {
-            (Way::Read, Kind::Request) => self.confirmation_read(message, pending, context),
-            (Way::Write, Kind::Request) => self.confirmation_written(message, pending),
+    pub(super) fn ask_confirmation(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        match (step.way, message.kind) {
+            (Way::Read, Kind::Request) => self.read_confirmation(message, step),
+            (Way::Write, Kind::Request) => write_confirmation(message, step.pending),
             (Way::Read, Kind::Result) => {
-                let number = context.original.get("/id");
-                if let (Some(call), Some(number)) = (pending.slot(CALL), number) {
+                let number = step.original.json_at("/id");
+                if let (Some(call), Some(number)) = (step.pending.slot(CALL), number) {
                     let call = String::from_utf8_lossy(call);
-                    self.confirmed_number(&call, &String::from_utf8_lossy(&number.json()));
+                    self.confirmed_number(&call, &String::from_utf8_lossy(&number));
                 }
-                outcome_read(message, pending);
+                read_outcome(message, step.pending);
             }
-            (Way::Write, Kind::Result) => outcome_written(message, pending),
+            (Way::Write, Kind::Result) => write_outcome(message, step.pending),
             _ => {}
         }
     }
 
-    fn confirmation_read<'a>(
-        &mut self,
-        message: &mut Message<'a>,
-        pending: &mut PendingRequest,
-        context: &mut ActionContext<'_, 'a>,
-    ) {
+    fn read_confirmation(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
         self.legacy.last += 1;
         let number = self.legacy.last.to_string();
-        pending
-            .slots
-            .push((NUMBER.into(), number.as_bytes().into()));
-        message.set("/toolCall/toolCallId", Node::string(&number));
-        let text_at = |at: &str| message.text_at(at).unwrap_or_default();
-        let kind = text_at("/toolCall/rawInput/type");
-        let root = text_at("/toolCall/rawInput/rootCommand");
-        let server = text_at("/toolCall/rawInput/serverName");
-        let tool = text_at("/toolCall/rawInput/toolDisplayName");
-        let words = ["description", "command", "toolDisplayName"]
-            .map(|name| text_at(&format!("/toolCall/rawInput/{name}")));
+        let slot = (NUMBER.into(), number.as_bytes().into());
+        step.pending.slots.push(slot);
+        message.set_text("/toolCall/toolCallId", &number);
+        let input = |name: &str| {
+            let text = message.text_at(&format!("/toolCall/rawInput/{name}"));
+            text.unwrap_or_default()
+        };
+        let words = ["description", "command", "toolDisplayName"].map(input);
         let words = words.into_iter().find(|words| !words.is_empty());
         let words = words.unwrap_or_else(|| "Tool call".into());
-        let named = |name: &str| {
-            if name.is_empty() {
-                String::new()
-            } else {
-                format!(" {name}")
-            }
+        let always = |name: String| {
+            let words = format!("Always allow {name}");
+            words.trim_end().to_owned()
         };
-        let always = match &*kind {
-            "edit" => vec![("alwaysAllow", "Always allow edits".to_owned())],
-            "execute" => vec![("alwaysAllow", format!("Always allow{}", named(&root)))],
+        let mut options = match &*input("type") {
+            "edit" => vec![("alwaysAllow", always("edits".into()))],
+            "execute" => vec![("alwaysAllow", always(input("rootCommand")))],
             "mcp" => vec![
-                (
-                    "alwaysAllowMcpServer",
-                    format!("Always allow{}", named(&server)),
-                ),
-                ("alwaysAllowTool", format!("Always allow{}", named(&tool))),
+                ("alwaysAllowMcpServer", always(input("serverName"))),
+                ("alwaysAllowTool", always(input("toolDisplayName"))),
             ],
-            _ => vec![("alwaysAllow", "Always allow".to_owned())],
+            _ => vec![("alwaysAllow", always(String::new()))],
         };
-        let option = |id: &str, name: &str, kind: &'static [u8]| {
+        options.extend([("allow", "Allow".into()), ("reject", "Reject".into())]);
+        let option = |(id, name): (&str, String)| {
+            let kind = match id {
+                "allow" => "allow_once",
+                "reject" => "reject_once",
+                _ => "allow_always",
+            };
             Node::object(vec![
                 ("optionId", Node::string(id)),
-                ("name", Node::string(name)),
-                ("kind", Node::raw(kind)),
+                ("name", Node::string(&name)),
+                ("kind", Node::string(kind)),
             ])
         };
-        let mut options: Vec<_> = always
-            .iter()
-            .map(|(id, name)| option(id, name, b"\"allow_always\""))
-            .collect();
-        options.push(option("allow", "Allow", b"\"allow_once\""));
-        options.push(option("reject", "Reject", b"\"reject_once\""));
+        let options = options.into_iter().map(option).collect();
         message.set("/options", Node::Array(options));
 
-        let mut update = message.get("/toolCall").map(|look| look.to_node());
-        if let Some(update) = &mut update {
-            let variant = own_pointer("/sessionUpdate");
-            // A tool call is an object, so `put` cannot be blocked.
-            let _ = update.put(variant.names(), Node::raw(b"\"tool_call\""));
-            let title = own_pointer("/title");
-            if update.get(&title).is_none() {
-                // A tool call needs a title, other than what a permission request shows of it.
-                let _ = update.put(title.names(), Node::string(&words));
-            }
-        }
-        let session = message.get("/sessionId").map(|look| look.to_node());
-        if let (Some(session), Some(update)) = (session, update) {
-            context.before.push(Message::update(session, update));
-        }
-    }
-
-    fn confirmation_written(&mut self, message: &mut Message<'_>, pending: &mut PendingRequest) {
-        let text_at = |at: &str| message.text_at(at);
-        if let Some(call) = text_at("/toolCall/toolCallId") {
-            pending.slots.push((CALL.into(), call.into_bytes().into()));
-        }
-        let own = message
-            .get("/toolCall/rawInput")
-            .map(|look| look.json().into_owned());
-        let types = ["edit", "execute", "mcp", "fetch", "other"];
-        let typed = own
-            .as_deref()
-            .and_then(|own| text::string(text::member(own, "type")?));
-        if typed.is_some_and(|typed| types.contains(&&*typed)) {
+        let [session, update] = ["/sessionId", "/toolCall"].map(|at| message.json_at(at));
+        let (Some(session), Some(update)) = (session, update) else {
             return;
-        }
-        let title = text_at("/toolCall/title").unwrap_or_else(|| "Tool call".into());
-        let command = text_at("/toolCall/rawInput/command");
-        let url = text_at("/toolCall/rawInput/url");
-        let made = match (text_at("/toolCall/kind").as_deref(), command, url) {
-            (Some("edit"), ..) => Node::object(vec![("type", Node::raw(b"\"edit\""))]),
-            (Some("execute"), Some(command), _) => {
-                let root = command
-                    .split_whitespace()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned();
-                Node::object(vec![
-                    ("type", Node::raw(b"\"execute\"")),
-                    ("command", Node::string(&command)),
-                    ("rootCommand", Node::string(&root)),
-                ])
-            }
-            (Some("fetch"), _, Some(url)) => Node::object(vec![
-                ("type", Node::raw(b"\"fetch\"")),
-                ("urls", Node::Array(vec![Node::string(&url)])),
-            ]),
-            _ => Node::object(vec![
-                ("type", Node::raw(b"\"other\"")),
-                ("description", Node::string(&title)),
-            ]),
         };
-        message.set("/toolCall/rawInput", made);
+        let mut update = Node::owned(update);
+        let [variant, title] = ["/sessionUpdate", "/title"].map(own_pointer);
+        // A tool call is an object, so `put` cannot be blocked.
+        let _ = update.put(variant.names(), Node::string("tool_call"));
+        if update.get(&title).is_none() {
+            // A tool call needs a title, other than what a permission request shows of it.
+            let _ = update.put(title.names(), Node::string(&words));
+        }
+        let made = Message::update(Node::owned(session), update);
+        step.before.push(made);
     }
 }
 
+fn write_confirmation(message: &mut Message<'_>, pending: &mut PendingRequest) {
+    if let Some(call) = message.text_at("/toolCall/toolCallId") {
+        pending.slots.push((CALL.into(), call.into_bytes().into()));
+    }
+    let input = |name: &str| message.text_at(&format!("/toolCall/rawInput/{name}"));
+    if input("type").is_some_and(|known| TYPES.contains(&&*known)) {
+        return;
+    }
+    let kind = message.text_at("/toolCall/kind").unwrap_or_default();
+    let made = match (&*kind, input("command"), input("url")) {
+        ("edit", ..) => vec![("type", Node::string("edit"))],
+        ("execute", Some(command), _) => {
+            let root = command.split_whitespace().next().unwrap_or_default();
+            vec![
+                ("type", Node::string("execute")),
+                ("command", Node::string(&command)),
+                ("rootCommand", Node::string(root)),
+            ]
+        }
+        ("fetch", _, Some(url)) => vec![
+            ("type", Node::string("fetch")),
+            ("urls", Node::Array(vec![Node::string(&url)])),
+        ],
+        _ => {
+            let title = message.text_at("/toolCall/title");
+            let title = title.unwrap_or_else(|| "Tool call".into());
+            vec![
+                ("type", Node::string("other")),
+                ("description", Node::string(&title)),
+            ]
+        }
+    };
+    message.set("/toolCall/rawInput", Node::object(made));
+}
+
 /// `{"id": 1, "outcome": "allow"}` → a canonical outcome.
-fn outcome_read(message: &mut Message<'_>, pending: &PendingRequest) {
+fn read_outcome(message: &mut Message<'_>, pending: &PendingRequest) {
     let Some(outcome) = message.text_at("/outcome") else {
         return;
     };
@@ -199,16 +173,13 @@ fn meant_option(outcome: String, offered: &OfferedOptions) -> String {
 }
 
 /// A canonical outcome → `{"id": 1, "outcome": "allow"}`.
-fn outcome_written(message: &mut Message<'_>, pending: &PendingRequest) {
-    let outcome = match message.text_at("/outcome/outcome").as_deref() {
-        Some("selected") => message.text_at("/outcome/optionId"),
-        _ => None,
-    };
+fn write_outcome(message: &mut Message<'_>, pending: &PendingRequest) {
+    let is_selected = message.text_at("/outcome/outcome").as_deref() == Some("selected");
+    let outcome = message.text_at("/outcome/optionId").filter(|_| is_selected);
     let number = pending.slot(NUMBER).unwrap_or(b"0").to_vec();
-    let outcome = outcome.unwrap_or_else(|| "cancel".into());
     message.body = Node::object(vec![
         ("id", Node::owned(number)),
-        ("outcome", Node::string(&outcome)),
+        ("outcome", Node::string(outcome.as_deref().unwrap_or("cancel"))),
     ]);
     message.changed = true;
 }

@@ -1,5 +1,4 @@
-//! Actions for the original protocol (0.0.x), in which everything is a request and there is only
-//! one session.
+//! The original protocol (0.0.x), in which everything is a request and there is only one session.
 //!
 //! - `number_tool_call`: tool calls get numbers. Reading, the bridge counts and answers with the
 //!   number; writing, the client counts, and updates wait until it has answered.
@@ -11,66 +10,52 @@
 //!
 //! `confirm` handles confirmations.
 
-use super::context::ActionContext;
-use super::state::{NUMBERED, WAITING};
-use crate::dialect::message::{self, Message};
+use super::state::{NUMBERED, WAITING, WAITING_BYTES};
+use crate::dialect::convert::text_block;
+use crate::dialect::message::Message;
 use crate::dialect::pending::{PendingRequest, Purpose};
-use crate::dialect::pointer::own_pointer;
+use crate::dialect::step::Step;
 use crate::dialect::table::Way;
-use crate::dialect::translation::Translation;
+use crate::dialect::text;
+use crate::dialect::translation::{DialectEvent, Forward, Translation};
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::jsonrpc::{Frame, Kind, Limits, Scanned, scan};
 
 /// Answers to a client that asks for a session too early, or for a second one.
 const AUTH_REQUIRED: &[u8] = br#"{"code":-32000,"message":"Authentication required"}"#;
 const ONE_SESSION: &[u8] = br#"{"code":-32600,"message":"this agent holds one session only, and it is open; start another agent for a second one"}"#;
 
 impl Translator {
-    pub(super) fn number_tool_call<'a>(
-        &mut self,
-        message: &mut Message<'a>,
-        pending: &mut PendingRequest,
-        context: &mut ActionContext<'_, 'a>,
-        out: &mut Translation,
-    ) {
-        if context.way == Way::Read {
+    pub(super) fn number_tool_call(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        const CALL: &str = "/update/toolCallId";
+        if step.way == Way::Read {
             self.legacy.last += 1;
             let number = self.legacy.last.to_string();
-            message.set("/update/toolCallId", Node::string(&number));
-            let value = format!("{{\"id\":{number}}}");
-            if context.original.kind == Kind::Request {
-                let jsonrpc = self.answers_jsonrpc(Way::Read);
-                let id = context.original.id.as_id();
-                out.replies
-                    .push(message::answer(id, "result", value.as_bytes(), jsonrpc));
+            message.set_text(CALL, &number);
+            if step.original.kind == Kind::Request {
+                self.reply(step, "result", format!("{{\"id\":{number}}}").as_bytes());
             }
             return;
         }
-        let at = own_pointer("/update/toolCallId");
-        let Some(call) = message.body.text_at(&at) else {
+        let Some(call) = message.text_at(CALL) else {
             return;
         };
-        let first = message.text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
+        let is_first = message.text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
         match self.legacy.numbers.get(&call) {
-            Some(Some(number)) => {
-                let number = Node::string(number);
-                message.set("/update/toolCallId", number);
+            Some(Some(number)) => message.set_text(CALL, number),
+            Some(None) if !is_first => {
+                self.legacy.queue(step.original.frame(true));
+                step.hold = Some("an update waits for the number of its tool call".into());
             }
-            Some(None) if !first => {
-                self.legacy.queue(context.original.frame(true));
-                context.hold = Some("an update waits for the number of its tool call".into());
+            None if !is_first => {
+                step.hold = Some("an update of a tool call that the client does not know".into());
             }
-            None if !first => {
-                context.hold =
-                    Some("an update of a tool call that the client does not know".into());
+            _ if self.legacy.numbers.len() < NUMBERED => {
+                self.legacy.numbers.insert(call.clone(), None);
+                step.pending.purpose = Purpose::ToolNumber(call);
             }
-            _ => {
-                if first && self.legacy.numbers.len() < NUMBERED {
-                    self.legacy.numbers.insert(call.clone(), None);
-                    pending.purpose = Purpose::ToolNumber(call);
-                }
-            }
+            _ => {}
         }
     }
 
@@ -82,22 +67,15 @@ impl Translator {
         }
     }
 
-    pub(super) fn open_session<'a>(
-        &mut self,
-        message: &mut Message<'a>,
-        context: &mut ActionContext<'_, 'a>,
-        out: &mut Translation,
-    ) {
-        match (context.way, message.kind) {
+    pub(super) fn open_session(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        match (step.way, message.kind) {
             // The agent has answered `initialize` or `authenticate` of a client without sessions.
             (Way::Write, Kind::Result) if !self.legacy.session_requested => {
                 self.legacy.session_requested = true;
                 let id = self.new_id();
                 let pending = PendingRequest {
-                    dialect: "session/new".into(),
-                    canonical: "session/new".into(),
                     purpose: Purpose::Session,
-                    ..PendingRequest::default()
+                    ..PendingRequest::of("session/new", "session/new")
                 };
                 self.requests(self.peer).insert(id.clone(), pending);
                 let folder = match self.legacy.cwd.as_str() {
@@ -109,39 +87,36 @@ impl Translator {
                     ("mcpServers", Node::Array(Vec::new())),
                 ]);
                 let made = Message::new(Kind::Request, id, "session/new", body);
-                out.replies.push(made.frame(true));
+                step.out.replies.push(made.frame(true));
             }
             (Way::Read, Kind::Result) => {
-                let methods = message.get("/authMethods/0");
-                self.legacy.signed_out = methods.is_some();
+                self.legacy.signed_out = message.get("/authMethods/0").is_some();
             }
             (Way::Write, Kind::Request) if *message.method == *"session/new" => {
                 if self.legacy.signed_out {
-                    context.refuse = Some(AUTH_REQUIRED.into());
+                    step.refuse = Some(AUTH_REQUIRED.into());
                 } else if self.legacy.has_session {
-                    context.refuse = Some(ONE_SESSION.into());
+                    step.refuse = Some(ONE_SESSION.into());
                 }
                 self.legacy.has_session |= !self.legacy.signed_out;
             }
-            (Way::Read, Kind::Request)
-                if self.legacy.session_requested && !self.legacy.has_session =>
-            {
-                if self.legacy.prompts.len() < WAITING {
-                    self.legacy.prompts.push(context.original.frame(true));
-                }
-                context.hold = Some("a prompt waits for its session".into());
-            }
             (Way::Read, Kind::Request) if !self.legacy.has_session => {
-                context.refuse = self.legacy.session_error.clone();
+                if !self.legacy.session_requested {
+                    step.refuse = self.legacy.session_error.clone();
+                    return;
+                }
+                if self.legacy.prompts.len() < WAITING {
+                    self.legacy.prompts.push(step.original.frame(true));
+                }
+                step.hold = Some("a prompt waits for its session".into());
             }
             _ => {}
         }
     }
 
     /// Prepares a text for the user where an answer has no member for its stop reason.
-    pub(super) fn explain_stop(&mut self, message: &Message<'_>, pending: &PendingRequest) {
-        let reason = message.text_at("/stopReason");
-        let words = match reason.as_deref() {
+    pub(super) fn explain_stop(&mut self, message: &Message<'_>, step: &Step<'_, '_>) {
+        let words = match message.text_at("/stopReason").as_deref() {
             Some("refusal") => "[The agent refuses to go on with this.]",
             Some("max_tokens") => "[The agent stopped: the limit of tokens is reached.]",
             Some("max_turn_requests") => {
@@ -149,7 +124,112 @@ impl Translator {
             }
             _ => return,
         };
-        let session = pending.session.clone();
+        let session = step.pending.session.clone();
         self.legacy.stop_notice = session.map(|session| (session, words));
     }
+
+    /// Sends the notice of `explain_stop` before the answer that was written.
+    pub(in crate::dialect) fn send_stop_notice(&mut self, frame: &Frame, out: &mut Translation) {
+        let Some((session, words)) = self.legacy.stop_notice.take() else {
+            return;
+        };
+        let update = vec![
+            ("sessionUpdate", Node::string("agent_message_chunk")),
+            ("content", text_block(words)),
+        ];
+        let made = Message::update(Node::string(&session), Node::object(update)).frame(true);
+        if let Scanned::Message(at) = scan(&made, &Limits::default()) {
+            let notice = self.translate(Way::Write, &made, &at);
+            let mut frames = notice.frames(&made);
+            frames.extend(out.frames(frame));
+            out.forward = Forward::Frames(frames);
+            out.fired.extend(notice.fired);
+            out.notes.extend(notice.notes);
+        }
+    }
+
+    /// The peer has answered with the number of a tool call: what waited for it is written, in
+    /// order, until a message has to wait again.
+    pub(in crate::dialect) fn receive_tool_number(
+        &mut self,
+        call: &str,
+        message: &Message<'_>,
+        out: &mut Translation,
+    ) {
+        let json = message.body.json();
+        match text::member(&json, "id").map(String::from_utf8_lossy) {
+            Some(number) => {
+                let number = Some(number.into_owned());
+                self.legacy.numbers.insert(call.to_owned(), number);
+            }
+            None => {
+                self.legacy.numbers.remove(call);
+            }
+        }
+        out.note(DialectEvent::Swallowed, None, "the number of a tool call");
+        let mut waiting = std::mem::take(&mut self.legacy.waiting);
+        self.legacy.waiting_bytes = 0;
+        let mut replies = Vec::new();
+        while self.legacy.waiting.is_empty()
+            && let Some(frame) = waiting.pop_front()
+        {
+            if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
+                let done = self.write(&frame, &at);
+                collect(done, &frame, &mut replies, out);
+            }
+        }
+        waiting.into_iter().for_each(|frame| self.legacy.queue(frame));
+        out.forward = Forward::Frames(replies);
+    }
+
+    /// Queues a frame behind an update that waits; `false` when nothing waits.
+    pub(in crate::dialect) fn queue_behind(&mut self, frame: &Frame, out: &mut Translation) -> bool {
+        let legacy = &mut self.legacy;
+        let has_room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
+        if legacy.waiting.is_empty() || !has_room {
+            return false;
+        }
+        legacy.queue(frame.clone());
+        let why = "it is queued behind a waiting message";
+        out.note(DialectEvent::Held, None, why);
+        out.forward = Forward::Frames(Vec::new());
+        true
+    }
+
+    /// The agent has answered the bridge's own `session/new`.
+    pub(in crate::dialect) fn session_opened(
+        &mut self,
+        message: &Message<'_>,
+        out: &mut Translation,
+    ) {
+        let what = "the session of a client without sessions";
+        out.note(DialectEvent::Swallowed, None, what);
+        if message.kind == Kind::Error {
+            // It is requested again after `authenticate`.
+            self.legacy.session_requested = false;
+            self.legacy.session_error = Some(message.body.json().into_owned());
+        } else {
+            self.legacy.has_session = true;
+            let from = self.peer.other();
+            self.sessions
+                .track(from, Kind::Result, "session/new", None, &message.body);
+        }
+        let mut replies = Vec::new();
+        for frame in std::mem::take(&mut self.legacy.prompts) {
+            if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
+                let done = self.read(&frame, &at);
+                collect(done, &frame, &mut replies, out);
+            }
+        }
+        out.forward = Forward::Frames(replies);
+    }
+}
+
+/// Adds the result for a message that has waited: its replies go to the side that `out` forwards
+/// to, and it itself to the other side.
+fn collect(done: Translation, frame: &Frame, replies: &mut Vec<Frame>, out: &mut Translation) {
+    out.replies.extend(done.frames(frame));
+    replies.extend(done.replies);
+    out.fired.extend(done.fired);
+    out.notes.extend(done.notes);
 }

@@ -3,19 +3,16 @@
 //!
 //! Tables call and combine them with `do`; they cannot define any. Reading, an action works on the
 //! canonical message that the rows have made; writing, on the canonical message before the rows.
+//! `table::Action` declares them, `run` has an arm for each.
 
 mod confirm;
-mod context;
 mod legacy;
-mod mode;
-mod model;
 mod normalize;
-mod option;
+mod options;
 mod repair;
 mod run;
 mod state;
 mod todo;
 mod turn;
 
-pub(super) use context::ActionContext;
-pub(super) use state::{ActionState, Legacy, WAITING, WAITING_BYTES};
+pub(super) use state::{ActionState, Legacy};

@@ -12,8 +12,8 @@
 use time::OffsetDateTime;
 
 use crate::dialect::message::Message;
-use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
+use crate::dialect::step::Step;
 use crate::dialect::table::Way;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::translator::Translator;
@@ -27,18 +27,14 @@ const CWD: &str = "acp-relay.cwd";
 const MILLISECONDS: f64 = 1e11;
 
 impl Translator {
-    pub(super) fn absolute_paths(
-        &mut self,
-        message: &mut Message<'_>,
-        pending: &mut PendingRequest,
-        way: Way,
-    ) {
-        match (way, message.kind) {
+    pub(super) fn absolute_paths(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        let pending = &mut *step.pending;
+        match (step.way, message.kind) {
             (Way::Write, Kind::Request) => {
                 let Some(cwd) = message.text_at("/cwd") else {
                     return;
                 };
-                match message.text_at("/sessionId") {
+                match message.session() {
                     Some(session) => self.sessions.see(&session).cwd = Some(cwd),
                     None => pending.slots.push((CWD.into(), cwd.into_bytes().into())),
                 }
@@ -46,12 +42,12 @@ impl Translator {
             (Way::Read, Kind::Result) => {
                 let cwd = pending.slot(CWD);
                 let cwd = cwd.and_then(|cwd| String::from_utf8(cwd.to_vec()).ok());
-                if let (Some(session), Some(cwd)) = (message.text_at("/sessionId"), cwd) {
+                if let (Some(session), Some(cwd)) = (message.session(), cwd) {
                     self.sessions.see(&session).cwd = Some(cwd);
                 }
             }
             (Way::Read, Kind::Request | Kind::Notification) => {
-                let session = message.text_at("/sessionId").unwrap_or_default();
+                let session = message.session().unwrap_or_default();
                 let known = self.sessions.get(&session);
                 let Some(cwd) = known.and_then(|session| session.cwd.clone()) else {
                     return;
@@ -69,8 +65,8 @@ impl Translator {
         }
     }
 
-    pub(super) fn auth_method(&mut self, message: &mut Message<'_>, way: Way) {
-        match (way, message.kind) {
+    pub(super) fn auth_method(&mut self, message: &mut Message<'_>, step: &Step<'_, '_>) {
+        match (step.way, message.kind) {
             (Way::Read, Kind::Result) => {
                 let methods = message.get("/authMethods");
                 if let Some(methods) = methods.filter(|methods| methods.kind() == JsonType::Array) {
@@ -81,8 +77,7 @@ impl Translator {
                 }
             }
             (Way::Write, Kind::Request) => {
-                let id = message.get("/methodId");
-                let Some(id) = id.map(|id| id.json().into_owned()) else {
+                let Some(id) = message.json_at("/methodId") else {
                     return;
                 };
                 if JsonType::of(&self.action_state.auth_methods) != JsonType::Array {
@@ -101,9 +96,9 @@ impl Translator {
         }
     }
 
-    pub(super) fn slice_lines(&self, message: &mut Message<'_>, pending: &PendingRequest) {
+    pub(super) fn slice_lines(&self, message: &mut Message<'_>, step: &Step<'_, '_>) {
         let number = |name: &str| {
-            let value = pending.slot(name)?;
+            let value = step.pending.slot(name)?;
             text::integer(value)?.parse::<usize>().ok()
         };
         let content = message.text_at("/content");
@@ -120,7 +115,7 @@ impl Translator {
             .skip(before)
             .take(limit)
             .collect();
-        message.set("/content", Node::string(&part));
+        message.set_text("/content", &part);
     }
 }
 
@@ -133,7 +128,7 @@ pub(super) fn remove_dot_segments(message: &mut Message<'_>) {
         plain = plain.replace("/./", "/");
     }
     if plain != path {
-        message.set("/path", Node::string(&plain));
+        message.set_text("/path", &plain);
     }
 }
 

@@ -11,13 +11,15 @@
 //! - `stop_reason_of_turn`: `cancelled` when the turn was cancelled, else `end_turn`.
 //! - `only_new_text`: text that was streamed in this turn is not sent again.
 
-use super::context::ActionContext;
-use super::option::chosen;
+use std::borrow::Cow;
+
+use super::turn::is_unsupported;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::step::Step;
 use crate::dialect::table::Way;
 use crate::dialect::text;
-use crate::dialect::translation::{DialectEvent, Translation};
+use crate::dialect::translation::DialectEvent;
 use crate::dialect::translator::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
@@ -25,13 +27,9 @@ use crate::jsonrpc::Kind;
 const PARKED: &str = "/toolCall/_meta/acp-relay";
 
 impl Translator {
-    pub(super) fn find_tool_call<'a>(
-        &self,
-        message: &mut Message<'a>,
-        context: &ActionContext<'_, 'a>,
-    ) {
+    pub(super) fn find_tool_call<'a>(&self, message: &mut Message<'a>, step: &Step<'_, 'a>) {
         let parked = message.text_at(&format!("{PARKED}/toolCallId"));
-        if context.way == Way::Write {
+        if step.way == Way::Write {
             if parked.is_some() {
                 message.take("/toolCall/toolCallId");
             }
@@ -59,7 +57,7 @@ impl Translator {
             let same = fitting().find(|call| !command.is_empty() && call.command == command);
             let found = same.or_else(|| fitting().next());
             let Some(call) = found.filter(|call| call.id != parked) else {
-                *message = context.original.clone();
+                *message = step.original.clone();
                 message.changed = false;
                 return;
             };
@@ -75,52 +73,15 @@ impl Translator {
                 |call| call.id.clone(),
             )
         };
-        message.set("/toolCall/toolCallId", Node::string(&id));
+        message.set_text("/toolCall/toolCallId", &id);
     }
 
-    pub(super) fn rebuild_options(
-        &self,
-        message: &mut Message<'_>,
-        pending: &PendingRequest,
-        way: Way,
-    ) {
-        let has = message.get("/configOptions").is_some();
-        if way == Way::Write || has || message.kind != Kind::Result {
-            return;
+    pub(super) fn stop_reason(&self, message: &mut Message<'_>, step: &Step<'_, '_>) {
+        if message.get("/stopReason").is_none() {
+            let cancelled = self.was_cancelled(step.pending);
+            let reason = if cancelled { "cancelled" } else { "end_turn" };
+            message.set_text("/stopReason", reason);
         }
-        let session = self.session(pending);
-        let known = session.and_then(|session| session.config.as_deref());
-        message.set("/configOptions", chosen(known.unwrap_or(b"[]"), pending));
-    }
-
-    pub(super) fn reject_unsupported(
-        &self,
-        message: &mut Message<'_>,
-        pending: &PendingRequest,
-        out: &mut Translation,
-    ) {
-        let code = message.get("/code");
-        let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
-        if message.kind != Kind::Error || !unknown || &*pending.canonical != PERMISSION {
-            return;
-        }
-        let offered = pending.offered.clone().unwrap_or_default();
-        message.kind = Kind::Result;
-        message.body = Node::owned(offered.refusal().result());
-        message.changed = true;
-        let why = "the client does not support permission requests; it failed closed";
-        out.note(DialectEvent::Permission, None, why);
-    }
-
-    pub(super) fn stop_reason(&self, message: &mut Message<'_>, pending: &PendingRequest) {
-        if message.get("/stopReason").is_some() {
-            return;
-        }
-        let reason = match self.was_cancelled(pending) {
-            true => "cancelled",
-            false => "end_turn",
-        };
-        message.set("/stopReason", Node::string(reason));
     }
 
     /// Whether the blocks of a final answer have been streamed in this turn.
@@ -146,55 +107,52 @@ impl Translator {
 
 /// A request's id as text.
 fn plain_id(message: &Message<'_>) -> String {
-    let text = message.id.to_owned();
-    let json = text.as_id().json().to_vec();
-    text::string(&json).map_or_else(
-        || String::from_utf8_lossy(&json).into_owned(),
-        std::borrow::Cow::into_owned,
-    )
+    let id = message.id.as_id();
+    let text = text::string(id.json()).map(Cow::into_owned);
+    text.unwrap_or_else(|| String::from_utf8_lossy(id.json()).into_owned())
 }
 
-pub(super) fn join_permission_title(message: &mut Message<'_>, way: Way) {
+pub(super) fn reject_unsupported(message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+    if !is_unsupported(message) || &*step.pending.canonical != PERMISSION {
+        return;
+    }
+    let offered = step.pending.offered.clone().unwrap_or_default();
+    message.kind = Kind::Result;
+    message.body = Node::owned(offered.refusal().result());
+    message.changed = true;
+    let why = "the client does not support permission requests; it failed closed";
+    step.out.note(DialectEvent::Permission, None, why);
+}
+
+pub(super) fn join_permission_title(message: &mut Message<'_>, step: &Step<'_, '_>) {
     let title_at = format!("{PARKED}/title");
     let description_at = format!("{PARKED}/description");
-    let text_at = |message: &Message<'_>, at: &str| message.text_at(at);
-    let title = text_at(message, &title_at);
-    if way == Way::Read {
-        let whole = match (title, text_at(message, &description_at)) {
+    let title = message.text_at(&title_at);
+    if step.way == Way::Read {
+        let whole = match (title, message.text_at(&description_at)) {
             (Some(title), Some(description)) => format!("{title}: {description}"),
             (Some(only), None) | (None, Some(only)) => only,
             (None, None) => "Tool call".into(),
         };
-        message.set("/toolCall/title", Node::string(&whole));
-        return;
+        return message.set_text("/toolCall/title", &whole);
     }
     if title.is_some() {
         return;
     }
-    let title = text_at(message, "/toolCall/title")
-        .or_else(|| text_at(message, "/toolCall/kind"))
+    let title = message
+        .text_at("/toolCall/title")
+        .or_else(|| message.text_at("/toolCall/kind"))
         .unwrap_or_else(|| "Tool call".into());
-    let content = message
-        .get("/toolCall/content")
-        .map(|look| look.json().into_owned());
-    let first = content
-        .as_deref()
-        .filter(|json| text::JsonType::of(json) == text::JsonType::Array)
-        .and_then(|json| {
-            text::items(json).find_map(|item| {
-                text::string(text::member(text::member(item, "content")?, "text")?)
-                    .map(std::borrow::Cow::into_owned)
-            })
-        });
-    let command = || {
-        Some(format!(
-            "Run: {}",
-            text_at(message, "/toolCall/rawInput/command")?
-        ))
-    };
-    let description = first.or_else(command);
-    message.set(&title_at, Node::string(&title));
+    let content = message.json_at("/toolCall/content").unwrap_or_default();
+    let is_list = text::JsonType::of(&content) == text::JsonType::Array;
+    let first = text::items(if is_list { &content } else { b"[]" }).find_map(|item| {
+        let text = text::member(text::member(item, "content")?, "text")?;
+        text::string(text).map(Cow::into_owned)
+    });
+    let command = message.text_at("/toolCall/rawInput/command");
+    let description = first.or_else(|| command.map(|command| format!("Run: {command}")));
+    message.set_text(&title_at, &title);
     if let Some(description) = description {
-        message.set(&description_at, Node::string(&description));
+        message.set_text(&description_at, &description);
     }
 }

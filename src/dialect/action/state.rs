@@ -8,8 +8,8 @@ use crate::jsonrpc::Frame;
 
 /// Maximum number of numbered tool calls, of waiting messages, and of their bytes.
 pub(super) const NUMBERED: usize = 4096;
-pub(in crate::dialect) const WAITING: usize = 1024;
-pub(in crate::dialect) const WAITING_BYTES: usize = 1 << 20;
+pub(super) const WAITING: usize = 1024;
+pub(super) const WAITING_BYTES: usize = 1 << 20;
 
 /// The state of all actions.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(in crate::dialect) struct Legacy {
     /// Whether the session is open.
     pub(in crate::dialect) has_session: bool,
     /// The error that answered the last request for a session.
-    pub(in crate::dialect) session_error: Option<Box<[u8]>>,
+    pub(in crate::dialect) session_error: Option<Vec<u8>>,
     /// Prompts that wait for the session.
     pub(in crate::dialect) prompts: Vec<Frame>,
     /// The working directory of the relay, and so of the agent that it starts.
@@ -47,11 +47,6 @@ pub(in crate::dialect) struct Legacy {
 }
 
 impl Legacy {
-    /// Whether nothing is queued, and no notice is due.
-    pub(in crate::dialect) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.stop_notice.is_none()
-    }
-
     pub(in crate::dialect) fn queue(&mut self, frame: Frame) {
         self.waiting_bytes += frame.len();
         self.waiting.push_back(frame);

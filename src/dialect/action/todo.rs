@@ -5,9 +5,9 @@
 //! todo without text keeps the previous text, and one that the table drops is removed. The table
 //! says how todos are named, and which are done.
 
-use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pointer::own_pointer;
+use crate::dialect::step::Step;
 use crate::dialect::translator::Translator;
 use crate::dialect::tree::Node;
 
@@ -17,20 +17,16 @@ const ENTRIES: &str = "/update/entries";
 const MAX_PLAN: usize = 256 << 10;
 
 impl Translator {
-    pub(super) fn merge_plan(
-        &mut self,
-        message: &mut Message<'_>,
-        context: &ActionContext<'_, '_>,
-    ) {
-        let Some(session) = message.text_at("/sessionId") else {
+    pub(super) fn merge_plan(&mut self, message: &mut Message<'_>, step: &Step<'_, '_>) {
+        let Some(session) = message.session() else {
             return;
         };
         let sent = items(message, ENTRIES);
-        let merge = context.original.get("/merge");
+        let merge = step.original.get("/merge");
         let mut plan = sent.clone();
         if merge.is_some_and(|look| &*look.json() == b"true") {
             plan = elements(std::mem::take(&mut self.sessions.see(&session).plan));
-            plan.retain(|entry| !left_out(context.original, &sent, entry));
+            plan.retain(|entry| !left_out(&step.original, &sent, entry));
             for entry in sent {
                 merge_one(&mut plan, entry);
             }
@@ -81,8 +77,7 @@ fn id(entry: &Node<'_>) -> Option<String> {
 
 /// The elements of the list at a place.
 fn items(message: &Message<'_>, at: &str) -> Vec<Node<'static>> {
-    let list = message.get(at);
-    list.map_or_else(Vec::new, |list| elements(list.json().into_owned()))
+    message.json_at(at).map_or_else(Vec::new, elements)
 }
 
 fn elements(list: Vec<u8>) -> Vec<Node<'static>> {

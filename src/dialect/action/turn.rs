@@ -12,21 +12,21 @@
 //!   request to be carried out.
 //! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
-use super::context::ActionContext;
 use crate::dialect::message::Message;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::permission::PermissionAnswer;
+use crate::dialect::step::Step;
 use crate::dialect::text::{self, JsonType};
-use crate::dialect::translation::{DialectEvent, Translation};
+use crate::dialect::translation::DialectEvent;
 use crate::dialect::translator::{PERMISSION, Translator};
 use crate::dialect::tree::Node;
 use crate::jsonrpc::Kind;
 
 impl Translator {
-    pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, pending: &PendingRequest) {
-        let ended = message.text_at("/stopReason").as_deref() == Some("end_turn");
-        if ended && self.was_cancelled(pending) {
-            message.set("/stopReason", Node::raw(b"\"cancelled\""));
+    pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, step: &Step<'_, '_>) {
+        let has_ended = message.text_at("/stopReason").as_deref() == Some("end_turn");
+        if has_ended && self.was_cancelled(step.pending) {
+            message.set_text("/stopReason", "cancelled");
         }
     }
 
@@ -35,18 +35,14 @@ impl Translator {
         session.is_some_and(|session| session.cancelled)
     }
 
-    pub(super) fn announce_tool_call<'a>(
-        &mut self,
-        message: &mut Message<'a>,
-        context: &mut ActionContext<'_, 'a>,
-    ) {
+    pub(super) fn announce_tool_call(&mut self, message: &Message<'_>, step: &mut Step<'_, '_>) {
         let call_at = match message.kind {
             Kind::Notification => "/update",
             Kind::Request => "/toolCall",
             _ => return,
         };
         let text_at = |at: &str| message.text_at(at);
-        let session = text_at("/sessionId");
+        let session = message.session();
         let call = text_at(&format!("{call_at}/toolCallId"));
         let (Some(session), Some(call)) = (session, call) else {
             return;
@@ -58,10 +54,9 @@ impl Translator {
         let title = text_at(&format!("{call_at}/title"))
             .or_else(|| text_at(&format!("{call_at}/kind")))
             .unwrap_or_else(|| "Tool call".into());
-        let Some(known) = message.get(call_at) else {
+        let Some(known) = message.json_at(call_at) else {
             return;
         };
-        let known = known.json().into_owned();
         let mut made = Node::object(vec![
             ("sessionUpdate", Node::raw(b"\"tool_call\"")),
             ("toolCallId", Node::string(&call)),
@@ -77,14 +72,13 @@ impl Translator {
                 let _ = made.put(&[Box::from(&*name)], Node::owned(value.to_vec()));
             }
         }
-        context
-            .before
-            .push(Message::update(Node::string(&session), made));
+        let made = Message::update(Node::string(&session), made);
+        step.before.push(made);
     }
 
     pub(super) fn begin_tool_call(&mut self, message: &mut Message<'_>) {
         let text_at = |at: &str| message.text_at(at);
-        let session = text_at("/sessionId");
+        let session = message.session();
         let call = text_at("/update/toolCallId");
         let (Some(session), Some(call)) = (session, call) else {
             return;
@@ -94,17 +88,13 @@ impl Translator {
         }
         let kind = text_at("/update/kind").unwrap_or_else(|| "Tool call".into());
         if text_at("/update/title").is_none() {
-            message.set("/update/title", Node::string(&kind));
+            message.set_text("/update/title", &kind);
         }
-        message.set("/update/sessionUpdate", Node::string("tool_call"));
+        message.set_text("/update/sessionUpdate", "tool_call");
     }
 
-    pub(super) fn deny_with_option(
-        &self,
-        message: &mut Message<'_>,
-        pending: &PendingRequest,
-        out: &mut Translation,
-    ) {
+    pub(super) fn deny_with_option(&self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        let pending = &*step.pending;
         let denied = PermissionAnswer::read(&message.body.json()) == PermissionAnswer::Cancelled;
         if message.kind != Kind::Result
             || &*pending.canonical != PERMISSION
@@ -115,11 +105,8 @@ impl Translator {
         }
         let closed = pending.offered.clone().unwrap_or_default().refusal();
         if let PermissionAnswer::Selected(id) = &closed {
-            out.note(
-                DialectEvent::Permission,
-                None,
-                format!("a denial that was sent as cancelled; `{id}` is answered"),
-            );
+            let what = format!("a denial that was sent as cancelled; `{id}` is answered");
+            step.out.note(DialectEvent::Permission, None, what);
             let result = closed.result();
             let outcome = text::member(&result, "outcome").unwrap_or_default();
             message.set("/outcome", Node::owned(outcome.to_vec()));
@@ -143,30 +130,30 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
     message.changed = true;
 }
 
-pub(super) fn accept_unsupported(message: &mut Message<'_>, out: &mut Translation) {
+/// Whether it is the error for an unknown method.
+pub(super) fn is_unsupported(message: &Message<'_>) -> bool {
     let code = message.get("/code");
     let unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
-    if message.kind != Kind::Error || !unknown {
+    message.kind == Kind::Error && unknown
+}
+
+pub(super) fn accept_unsupported(message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+    if !is_unsupported(message) {
         return;
     }
     message.kind = Kind::Result;
     message.body = Node::raw(b"{}");
     message.changed = true;
-    out.note(
-        DialectEvent::Answered,
-        None,
-        format!(
-            "the peer does not support {} and does not need it",
-            message.method
-        ),
-    );
+    let method = &message.method;
+    let what = format!("the peer does not support {method} and does not need it");
+    step.out.note(DialectEvent::Answered, None, what);
 }
 
-pub(super) fn missing_session(message: &mut Message<'_>, pending: &PendingRequest) {
+pub(super) fn missing_session(message: &mut Message<'_>, step: &Step<'_, '_>) {
     let data = message.get("/data").map(|data| data.kind());
     let named = message.get("/data/sessionId").is_some();
     let takes = matches!(data, None | Some(JsonType::Null | JsonType::Object));
-    if let Some(session) = pending.session.as_deref().filter(|_| takes && !named) {
-        message.set("/data/sessionId", Node::string(session));
+    if let Some(session) = step.pending.session.as_deref().filter(|_| takes && !named) {
+        message.set_text("/data/sessionId", session);
     }
 }

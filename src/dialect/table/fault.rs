@@ -1,5 +1,5 @@
 //! The faults of a table, each with its place and remedy. All faults of a file are reported at
-//! once; `schema_check` and `validate` find them.
+//! once; `check` and `validate` find them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,6 +20,8 @@ pub struct TableFault {
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
+    /// The column in bytes, counted from 1.
+    pub column: usize,
     /// The rule, if the fault is in one.
     pub rule: Option<String>,
     /// The place in the file, a JSON Pointer.
@@ -62,28 +64,31 @@ impl<'f> FaultList<'f> {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        // The line of each is found by scanning the file again, so their number is limited.
+        // The place of each is found by scanning the file again, so their number is limited.
         let mut found = self.found.borrow_mut();
-        let fault = match found.len() {
-            0..MAX_FAULTS => TableFault {
-                file: self.file.to_owned(),
-                line: line_of(self.text, pointer),
-                rule: self.rule(pointer),
-                pointer: pointer.to_owned(),
-                what: what.into(),
-                remedy: remedy.into(),
-            },
-            MAX_FAULTS => TableFault {
-                file: self.file.to_owned(),
-                line: self.text.lines().count(),
-                rule: None,
-                pointer: String::new(),
-                what: format!("there are more faults than these {MAX_FAULTS}"),
-                remedy: "correct these first".to_owned(),
-            },
+        let (pointer, what, remedy) = match found.len() {
+            0..MAX_FAULTS => (pointer, what.into(), remedy.into()),
+            MAX_FAULTS => (
+                "",
+                format!("there are more faults than these {MAX_FAULTS}"),
+                "correct these first".to_owned(),
+            ),
             _ => return,
         };
-        found.push(fault);
+        let (mut line, column) = place_of(self.text, pointer);
+        if found.len() == MAX_FAULTS {
+            line = self.text.lines().count();
+        }
+        let rule = self.rule(pointer);
+        found.push(TableFault {
+            file: self.file.to_owned(),
+            line,
+            column,
+            rule,
+            pointer: pointer.to_owned(),
+            what,
+            remedy,
+        });
     }
 
     /// The id of the rule that contains a place.
@@ -96,14 +101,14 @@ impl<'f> FaultList<'f> {
     /// All faults, in the order of the file.
     pub(super) fn into_faults(self) -> TableFaults {
         let mut found = self.found.into_inner();
-        found.sort_by_key(|fault| fault.line);
+        found.sort_by_key(|fault| (fault.line, fault.column));
         TableFaults(found)
     }
 }
 
 impl fmt::Display for TableFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
         if let Some(rule) = &self.rule {
             write!(f, "rule `{rule}`, ")?;
         }
@@ -125,8 +130,8 @@ impl fmt::Display for TableFaults {
 
 impl std::error::Error for TableFaults {}
 
-/// The line of the deepest value on the path of `pointer` that the file contains.
-pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
+/// The line and the column of the deepest value on the path of `pointer` that the file contains.
+pub(in crate::dialect) fn place_of(file: &str, pointer: &str) -> (usize, usize) {
     let text = file.as_bytes();
     let mut here = text.trim_ascii_start();
     let place = JsonPointer::parse(pointer);
@@ -136,8 +141,10 @@ pub(in crate::dialect) fn line_of(file: &str, pointer: &str) -> usize {
         };
         here = next;
     }
-    let offset = here.as_ptr() as usize - text.as_ptr() as usize;
-    1 + text[..offset].iter().filter(|byte| **byte == b'\n').count()
+    let before = &text[..here.as_ptr() as usize - text.as_ptr() as usize];
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let start = before.iter().rposition(|byte| *byte == b'\n');
+    (line, before.len() - start.map_or(0, |at| at + 1) + 1)
 }
 
 /// The known word that is most similar to an unknown one, if any is similar enough.

@@ -1,101 +1,89 @@
-//! The short forms of the table language, for serde: one value for a list of one, an object for
-//! named things, a word for a flag.
+//! The basic forms of the table language: lists, literals, patterns.
 
-use std::sync::Arc;
+use std::ops::Deref;
 
-use serde::de::{DeserializeOwned, Error};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::jsonrpc::Side;
+/// A list; one value counts as a list of one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "OneOrMany<T>")]
+#[schemars(inline)]
+pub struct List<T>(Vec<T>);
 
-/// One value counts as a list of one. `null` stands where a fault was removed.
-#[derive(Deserialize)]
+/// A JSON value of a table, without white space.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "Value")]
+#[schemars(inline)]
+pub struct Literal(pub Box<[u8]>);
+
+/// A regular expression of bounded size.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(inline, extend("format" = "regex"))]
+pub struct Pattern(pub Box<regex_lite::Regex>);
+
+/// `null` stands where a fault was removed.
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Elements<T> {
-    Many(Vec<Option<T>>),
+#[schemars(inline)]
+enum OneOrMany<T> {
+    Many(#[schemars(with = "Vec<T>")] Vec<Option<T>>),
     One(T),
 }
 
-impl<T> Elements<T> {
-    /// The elements with their indexes.
-    pub(super) fn indexed(self) -> impl Iterator<Item = (usize, T)> {
-        let all = match self {
-            Self::Many(all) => all,
-            Self::One(one) => vec![Some(one)],
-        };
-        let indexed = all.into_iter().enumerate();
-        indexed.filter_map(|(index, element)| Some((index, element?)))
+/// A member that is there, even if it is `null`.
+pub(super) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Literal>, D::Error> {
+    Literal::deserialize(from).map(Some)
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
 }
 
-/// The elements of a list.
-pub(super) fn list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let all = Elements::deserialize(from)?.indexed();
-    Ok(all.map(|(_, element)| element).collect())
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
 }
 
-/// The members of an object, in order.
-pub(super) fn named<'de, D, T>(from: D) -> Result<Vec<(String, T)>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let members = Map::<String, Value>::deserialize(from)?.into_iter();
-    let member = |(name, value)| {
-        let value = serde_json::from_value(value).map_err(D::Error::custom)?;
-        Ok((name, value))
-    };
-    members.map(member).collect()
+impl<'l, T> IntoIterator for &'l List<T> {
+    type Item = &'l T;
+    type IntoIter = std::slice::Iter<'l, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
 }
 
-/// A member that is there, even if it is `null`.
-pub(super) fn some<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(from).map(Some)
+impl<T> From<OneOrMany<T>> for List<T> {
+    fn from(form: OneOrMany<T>) -> Self {
+        Self(match form {
+            OneOrMany::Many(all) => all.into_iter().flatten().collect(),
+            OneOrMany::One(one) => vec![one],
+        })
+    }
 }
 
-/// The id of a rule.
-pub(super) fn rule_id<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
-    String::deserialize(from).map(Arc::from)
+impl From<Value> for Literal {
+    fn from(value: Value) -> Self {
+        Self(value.to_string().into_bytes().into())
+    }
 }
 
-/// Whether the word is another one than `any`.
-pub(super) fn not_any<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
-    Ok(String::deserialize(from)? != "any")
-}
+impl TryFrom<String> for Pattern {
+    type Error = regex_lite::Error;
 
-/// Whether the word is `after`.
-pub(super) fn is_after<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
-    Ok(String::deserialize(from)? == "after")
-}
-
-/// A side; `None` for both.
-pub(super) fn speaker<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Side>, D::Error> {
-    Ok(match String::deserialize(from)?.as_str() {
-        "client" => Some(Side::Client),
-        "agent" => Some(Side::Agent),
-        _ => None,
-    })
-}
-
-/// A regular expression of bounded size.
-pub(super) fn regex(pattern: &str) -> Result<regex_lite::Regex, regex_lite::Error> {
-    let mut builder = regex_lite::RegexBuilder::new(pattern);
-    builder.size_limit(1 << 16).build()
-}
-
-pub(super) fn pattern<'de, D>(from: D) -> Result<Box<regex_lite::Regex>, D::Error>
-where
-    D: Deserializer<'de>,
-{
-    let pattern = String::deserialize(from)?;
-    regex(&pattern).map(Box::new).map_err(D::Error::custom)
+    fn try_from(pattern: String) -> Result<Self, Self::Error> {
+        let mut builder = regex_lite::RegexBuilder::new(&pattern);
+        builder
+            .size_limit(1 << 16)
+            .build()
+            .map(|regex| Self(Box::new(regex)))
+    }
 }

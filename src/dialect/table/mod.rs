@@ -1,31 +1,30 @@
 //! A mapping table as data: one file of `mappings/`, and how it is read.
 //!
-//! `mappings/README.md` specifies the language. `schema_check` compares a file with its JSON Schema
-//! and reports all faults; serde makes the types from what is left, with the short forms of
-//! `forms`. `validate` checks a table as a whole, `program` compiles it.
+//! `mappings/README.md` specifies the language. The types declare it: serde reads them, the JSON
+//! Schema follows from them (`schema`), and `check` compares a file with that schema and reports all
+//! faults. `validate` checks a table as a whole, `program` compiles it.
 
 mod case;
+mod check;
 mod fault;
 mod forms;
 mod operations;
 mod read;
+mod row;
 mod schema;
-mod schema_check;
-mod sides;
 mod types;
 mod way;
 
-pub use case::{
-    Case, Conversion, Each, Emit, Expect, Fill, FixedAnswer, Guard, Literal, Recall, Rest, Row,
-    Values, When,
-};
-pub(super) use fault::{FaultList, line_of, nearest};
+pub use case::{Case, Emit, ErrorObject, Expect, FixedAnswer, Guard, Rest, When};
+pub(super) use fault::{FaultList, nearest, place_of};
 pub use fault::{TableFault, TableFaults};
+pub use forms::{List, Literal};
 pub use operations::{Action, Converter};
+pub use row::{Derive, Each, Pairs, Recall, Row};
 pub use schema::schema;
 pub(super) use types::PROMPTING;
 pub use types::{
-    Clue, Example, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, OnFailure, Rule, Selector,
-    Shape, Slot, SlotScope, Table,
+    Clue, IdKind, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, OnFailure, Params, Rule,
+    Selector, Slot, SlotScope, Speaker, Table,
 };
 pub use way::Way;

@@ -1,9 +1,11 @@
 //! The operations that tables may name: conversions with `as`, actions with `do`. Both lists are
-//! closed; `dialect::convert` and `dialect::action` carry them out. A variant's name is its word in
-//! tables, in snake case.
+//! closed. A variant is the only declaration of an operation: its name is the word in tables, in
+//! snake case, and its first line the description in the JSON Schema. `dialect::convert` and
+//! `dialect::action` carry them out, with an arm for each variant.
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Words of tables that were replaced, and the new ones.
@@ -15,75 +17,76 @@ pub(super) const RENAMED: [(&str, &str); 4] = [
 ];
 
 /// A named action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// See `action::repair`.
+    /// A permission request gets the id of its tool call.
     FindToolCall,
-    /// See `action::repair`.
+    /// A title and a description become the title of a tool call, and back.
     JoinPermissionTitle,
-    /// See `action::repair`.
+    /// An empty answer to `session/set_config_option` gets the remembered options.
     RebuildConfigOptions,
-    /// See `action::repair`.
+    /// Error −32601 to a permission request becomes a refusal.
     RejectUnsupported,
-    /// See `action::repair`.
+    /// A missing stop reason is `cancelled` when the turn was cancelled, else `end_turn`; written,
+    /// a stop reason that the dialect does not have is sent as text.
     StopReasonOfTurn,
-    /// See `action::repair`.
+    /// Text that was streamed in this turn is not sent again.
     OnlyNewText,
-    /// See `action::legacy`.
+    /// Tool calls get numbers, which the client gives them.
     NumberToolCall,
-    /// See `action::legacy`.
+    /// Updates of tool calls get the numbers of these.
     NumberUpdate,
-    /// See `action::confirm`.
+    /// A confirmation of the original protocol ↔ a permission request.
     AskConfirmation,
-    /// See `action::legacy`.
+    /// A client without sessions gets one, and an agent without sessions has one.
     OpenSession,
-    /// See `action::model`.
+    /// `models` ↔ a config option of category `model`.
     ModelOption,
-    /// See `action::mode`.
+    /// Keeps the current mode and the config option of category `mode` in step.
     ModeOption,
-    /// See `action::mode`.
+    /// A choice of the bridge's option of category `mode` becomes `session/set_mode`.
     ChooseMode,
-    /// See `action::model`.
+    /// `session/set_model` becomes `session/set_config_option`.
     SetModel,
-    /// See `action::model`.
+    /// `models` is made from the option of category `model`, for clients that read it.
     ModelsOfOptions,
-    /// See `action::model`.
+    /// A vendor's list of models becomes a `config_option_update`.
     ModelsUpdate,
-    /// See `action::turn`.
+    /// `end_turn` of a turn that was cancelled is `cancelled`.
     CancelledTurn,
-    /// See `action::turn`.
+    /// A result that reports a failed turn becomes error −32603.
     FailTurn,
-    /// See `action::turn`.
+    /// An update of a tool call that has not been announced is preceded by a `tool_call`.
     AnnounceToolCall,
-    /// See `action::turn`.
+    /// The first update of a tool call is its `tool_call`.
     BeginToolCall,
-    /// See `action::turn`.
+    /// `cancelled` as the answer to a permission request is a reject option that was offered.
     DenyWithOption,
-    /// See `action::turn`.
+    /// Error −32601 becomes an empty result.
     AcceptUnsupported,
-    /// See `action::turn`.
+    /// The error of a request for an unknown session contains the session's id.
     MissingSession,
-    /// See `action::normalize`.
+    /// Relative paths of a tool call are relative to the session's working directory.
     AbsolutePaths,
-    /// See `action::normalize`.
+    /// `/a/./b` is `/a/b`.
     RemoveDotSegments,
-    /// See `action::normalize`.
+    /// `authenticate` carries the whole method that was offered.
     AuthMethod,
-    /// See `action::normalize`.
+    /// A file that was read completely although a part was requested is cut.
     SliceLines,
-    /// See `action::normalize`.
+    /// The member `type` beside `jsonrpc` is removed.
     RemoveEnvelopeType,
-    /// See `action::normalize`.
+    /// Numbers of seconds or milliseconds since 1970 become ISO 8601.
     IsoTimes,
-    /// See `action::normalize`.
+    /// Names of commands lose their leading slash.
     RemoveCommandSlashes,
-    /// See `action::todo`.
+    /// Updates that contain only a part of the todos become the whole plan.
     MergePlan,
 }
 
 /// A conversion by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Converter {
     /// A string that holds a JSON object or array ↔ that value. Other strings stay strings.
@@ -109,7 +112,7 @@ pub enum Converter {
     PromptTypes,
     /// Five booleans, one a method ↔ one boolean that is true when all are.
     AnyFlag,
-    /// An integer ↔ its digits in a string.
+    /// A number ↔ its digits in a string.
     NumberText,
     /// An absolute path ↔ a `file` URI.
     FileUri,
@@ -125,6 +128,27 @@ pub enum Converter {
     MediaType,
     /// The name of a tool → the canonical kind of tool.
     ToolKind,
+}
+
+impl Action {
+    /// Whether it depends on the state of the session: turns, tool calls, text, options.
+    #[must_use]
+    pub const fn follows_sessions(self) -> bool {
+        matches!(
+            self,
+            Self::FindToolCall
+                | Self::RebuildConfigOptions
+                | Self::StopReasonOfTurn
+                | Self::OnlyNewText
+                | Self::NumberToolCall
+                | Self::NumberUpdate
+                | Self::AskConfirmation
+                | Self::OpenSession
+                | Self::CancelledTurn
+                | Self::DenyWithOption
+                | Self::MissingSession
+        )
+    }
 }
 
 impl Converter {

@@ -1,14 +1,15 @@
-//! The types of a table and its rules. serde reads them from JSON that fits the schema.
+//! The types of a table and its rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jsonptr::PointerBuf;
-use serde::{Deserialize, Deserializer};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::case::{self, Case, Expect, Guard, GuardForm, Literal};
-use super::forms::{self, Elements};
+use super::case::{Case, Expect, Guard};
+use super::forms::{List, Literal};
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 use crate::jsonrpc::Side;
@@ -16,66 +17,120 @@ use crate::jsonrpc::Side;
 /// The slot that every table has: the session whose prompt is in flight.
 pub(in crate::dialect) const PROMPTING: &str = "prompting_session";
 
-/// One file.
-#[derive(Clone, Debug, Deserialize)]
+/// A mapping table of acp-relay.
+///
+/// One dialect of the Agent Client Protocol as two columns; mappings/README.md specifies the
+/// language.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Table {
+    /// Where this schema is, for editors.
+    #[serde(rename = "$schema")]
+    pub schema: Option<String>,
+    /// The version of the language.
+    #[schemars(extend("const" = 1))]
+    pub format: u64,
     /// The dialect's name.
     #[serde(rename = "dialect")]
     pub name: String,
     /// Other names that mean the same table.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub aliases: Vec<String>,
+    #[serde(default)]
+    pub aliases: List<String>,
     /// One line of description.
     pub title: String,
+    /// Where the dialect comes from.
+    pub why: Option<Value>,
+    /// For people.
+    pub source: Option<Value>,
+    /// For people.
+    pub notes: Option<Value>,
     /// When and where the dialect was used.
     pub dates: Option<String>,
     /// The side that uses it, if only one does.
-    #[serde(default, deserialize_with = "forms::speaker")]
-    pub speaker: Option<Side>,
+    #[serde(default)]
+    pub speaker: Speaker,
     /// Tables this one builds on, nearest first.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub extends: Vec<String>,
+    #[serde(default)]
+    pub extends: List<String>,
     /// Tables with which messages of its peers are also read; messages are not written with them.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub reads: Vec<String>,
+    #[serde(default)]
+    pub reads: List<String>,
     /// The clues by which a peer with this dialect is detected.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub detect: Vec<Clue>,
+    #[serde(default)]
+    pub detect: List<Clue>,
     /// The framing its peers use.
     pub framing: Option<String>,
     /// Which messages of its peers carry the member `jsonrpc`.
     #[serde(default)]
     pub jsonrpc: Jsonrpc,
-    /// Whether its peers accept only ids that are 32-bit integers.
-    #[serde(default, rename = "ids", deserialize_with = "forms::not_any")]
-    pub int_ids: bool,
-    /// Whether its peers require `params` in every request.
-    #[serde(default, deserialize_with = "forms::not_any")]
-    pub params: bool,
+    /// The ids its peers accept.
+    #[serde(default)]
+    pub ids: IdKind,
+    /// Which requests to its peers have `params`.
+    #[serde(default)]
+    pub params: Params,
     /// What is remembered.
     #[serde(default)]
     pub memory: BTreeMap<String, Slot>,
     /// Named sets of cases.
     #[serde(default)]
-    pub shapes: BTreeMap<String, Shape>,
+    pub shapes: BTreeMap<String, List<Case>>,
     /// The rules.
-    #[serde(default, deserialize_with = "rules")]
-    pub rules: Vec<Rule>,
+    #[serde(default)]
+    pub rules: List<Rule>,
+}
+
+/// The side that uses a dialect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Speaker {
+    /// Both sides.
+    #[default]
+    Both,
+    /// Clients.
+    Client,
+    /// Agents.
+    Agent,
 }
 
 /// Which messages of a dialect carry `jsonrpc`; it is never required in reading.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Jsonrpc {
     /// On every message.
     #[default]
     Always,
     /// Only on requests of these methods and their answers.
-    Only(#[serde(deserialize_with = "forms::list")] Vec<String>),
+    Only(List<String>),
+}
+
+/// The ids that a peer accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum IdKind {
+    /// All.
+    #[default]
+    Any,
+    /// Integers of 32 bits.
+    Int32,
+}
+
+/// Which requests to a peer have `params`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Params {
+    /// Those that have any.
+    #[default]
+    Any,
+    /// All, if only `{}`.
+    Always,
 }
 
 /// One clue to the dialect; all its parts must hold.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(from = "ClueForm")]
 pub struct Clue {
     /// The message it looks at.
@@ -86,10 +141,12 @@ pub struct Clue {
     pub stated: Guard,
     /// A bound on the version in `agentInfo` or `clientInfo`, as `<1.0` or `>=0.4`.
     pub version: Option<String>,
+    /// At how many messages it looks; more than one is a fault.
+    pub messages: usize,
 }
 
 /// A message of one side.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selector {
     /// Requests and notifications.
@@ -101,7 +158,7 @@ pub enum Selector {
 }
 
 /// A method's name in the two columns.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "NamesForm")]
 pub struct MethodPair {
     /// In the dialect; `None` when the dialect has no such message.
@@ -111,7 +168,8 @@ pub struct MethodPair {
 }
 
 /// The messages that a rule applies to.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct MessageFilter {
     /// The side that sends.
     pub from: Side,
@@ -124,43 +182,48 @@ pub struct MessageFilter {
 }
 
 /// A request in one column that is a notification in the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum KindChange {
     /// A request in the dialect is a notification in canonical.
     DialectAsks,
 }
 
 /// One rule.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Rule {
     /// Its name, unique in the table.
-    #[serde(deserialize_with = "forms::rule_id")]
     pub id: Arc<str>,
-    /// The place of the rule in the file.
-    #[serde(skip)]
-    pub at: String,
     /// The reason for the rule, with its source.
     pub why: String,
+    /// For people.
+    pub source: Option<Value>,
+    /// For people.
+    pub seen: Option<Value>,
+    /// For people.
+    pub until: Option<Value>,
+    /// For people.
+    pub notes: Option<Value>,
     /// The messages that it applies to.
     pub on: MessageFilter,
     /// What canonical messages lose on their way to the dialect and back, as data.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub loses: Vec<Loss>,
+    #[serde(default)]
+    pub loses: List<Loss>,
     /// The part that all cases share.
     #[serde(flatten)]
     pub base: Case,
     /// The cases, tried in order; empty when the base is everything.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub cases: Vec<Case>,
-    /// The array whose elements become one message each.
-    #[serde(default, deserialize_with = "split")]
-    pub split: Option<(Way, JsonPointer)>,
+    #[serde(default)]
+    pub cases: List<Case>,
+    /// The array whose elements become one message each, in one of the columns.
+    #[serde(default)]
+    pub split: Split,
     /// How a message is handled that cannot be translated.
     pub failure: Option<OnFailure>,
-    /// Messages in both columns.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub examples: Vec<Example>,
+    /// Messages in both columns, in the format of the vectors.
+    #[serde(default)]
+    pub examples: List<Map<String, Value>>,
 }
 
 /// What a canonical message loses on its way to a dialect and back, as data: places that do not come
@@ -168,20 +231,32 @@ pub struct Rule {
 ///
 /// `lossy` describes it in words; this data lets a test verify the table. It has no effect on the
 /// translation.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Which canonical messages lose it; empty for all of the rule's.
-    #[serde(default, deserialize_with = "case::guard")]
+    #[serde(default)]
     pub when: Guard,
     /// The places, relative to params, result or error; a name `*` matches any name or index. The
     /// empty pointer is the whole message.
-    #[serde(default, deserialize_with = "forms::list")]
-    pub at: Vec<JsonPointer>,
+    pub at: List<JsonPointer>,
+    /// For people.
+    pub why: Option<Value>,
+}
+
+/// The array that is split, in one of the columns.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Split {
+    /// In the dialect: when reading.
+    pub dialect: Option<JsonPointer>,
+    /// In canonical: when writing.
+    pub canonical: Option<JsonPointer>,
 }
 
 /// How a message is handled that a rule cannot translate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum OnFailure {
     /// It is forwarded unchanged, with a note.
     Pass,
@@ -189,28 +264,14 @@ pub enum OnFailure {
     Refuse,
 }
 
-/// A message in both columns.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "Literal")]
-pub struct Example {
-    /// The whole example as JSON, in the format of the vectors.
-    pub vector: Literal,
-    /// Its place in the file.
-    pub at: String,
-}
-
-/// A set of cases for one kind of value.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Shape(#[serde(deserialize_with = "forms::list")] pub Vec<Case>);
-
 /// A value that is remembered.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Slot {
     /// The messages, in canonical.
     #[serde(flatten)]
     pub on: MessageFilter,
     /// The guard of these messages.
-    #[serde(default, deserialize_with = "case::guard")]
+    #[serde(default)]
     pub when: Guard,
     /// The place of the value.
     pub at: JsonPointer,
@@ -218,11 +279,14 @@ pub struct Slot {
     pub by: Option<JsonPointer>,
     /// How long it is valid.
     pub per: SlotScope,
+    /// For people.
+    pub why: Option<Value>,
 }
 
 /// How long a remembered value is valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum SlotScope {
     /// As long as the connection.
     Connection,
@@ -230,6 +294,18 @@ pub enum SlotScope {
     Session,
     /// Until the request it came with is answered.
     Request,
+}
+
+impl Speaker {
+    /// The side; `None` for both.
+    #[must_use]
+    pub const fn side(self) -> Option<Side> {
+        match self {
+            Self::Both => None,
+            Self::Client => Some(Side::Client),
+            Self::Agent => Some(Side::Agent),
+        }
+    }
 }
 
 impl Selector {
@@ -242,49 +318,51 @@ impl Selector {
     }
 }
 
-/// The rules, with their places in the file.
-pub(super) fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
-    let all = Elements::deserialize(from)?.indexed();
-    let placed = |(index, mut rule): (usize, Rule)| {
-        rule.at = format!("/rules/{index}");
-        for (index, example) in rule.examples.iter_mut().enumerate() {
-            example.at = format!("{}/examples/{index}", rule.at);
+impl MethodPair {
+    /// The same name in both columns.
+    #[must_use]
+    pub fn same(name: &str) -> Self {
+        Self {
+            dialect: Some(name.to_owned()),
+            canonical: Some(name.to_owned()),
         }
-        rule
-    };
-    Ok(all.map(placed).collect())
-}
+    }
 
-/// The array that is split, in one of the columns.
-pub(super) fn split<'de, D>(from: D) -> Result<Option<(Way, JsonPointer)>, D::Error>
-where
-    D: Deserializer<'de>,
-{
-    let Columns { dialect, canonical } = Columns::deserialize(from)?;
-    let read = dialect.map(|place| (Way::Read, place));
-    Ok(read.or_else(|| Some((Way::Write, canonical?))))
-}
+    /// The name a message has before it is translated.
+    #[must_use]
+    pub fn before(&self, way: Way) -> Option<&str> {
+        way.pick(self.dialect.as_deref(), self.canonical.as_deref())
+    }
 
-impl From<Literal> for Example {
-    fn from(vector: Literal) -> Self {
-        let at = String::new();
-        Self { vector, at }
+    /// The name it has afterwards.
+    #[must_use]
+    pub fn after(&self, way: Way) -> Option<&str> {
+        self.before(way.reverse())
     }
 }
 
-/// A place in each column.
-#[derive(Deserialize)]
-struct Columns {
-    dialect: Option<JsonPointer>,
-    canonical: Option<JsonPointer>,
+impl Rule {
+    /// The base and all cases.
+    pub fn all_cases(&self) -> impl Iterator<Item = &Case> {
+        std::iter::once(&self.base).chain(&self.cases)
+    }
+
+    /// The array whose elements become one message each, in that way.
+    #[must_use]
+    pub fn split(&self, way: Way) -> Option<&JsonPointer> {
+        way.pick(self.split.dialect.as_ref(), self.split.canonical.as_ref())
+    }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(inline)]
 enum NamesForm {
     Same(String),
     Pair {
+        /// In the dialect.
         dialect: Option<String>,
+        /// In canonical.
         canonical: Option<String>,
     },
 }
@@ -298,46 +376,62 @@ impl From<NamesForm> for MethodPair {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
 struct ClueForm {
+    /// Members of `agentInfo` and their values.
     #[serde(rename = "agentInfo")]
     agent: Option<Map<String, Value>>,
+    /// Members of `clientInfo` and their values.
     #[serde(rename = "clientInfo")]
     client: Option<Map<String, Value>>,
-    initialize: Option<GuardForm>,
-    update: Option<GuardForm>,
-    initialize_result: Option<GuardForm>,
+    initialize: Option<Guard>,
+    initialize_result: Option<Guard>,
+    update: Option<Guard>,
+    /// A bound such as `<1.0` on the version in `agentInfo` or `clientInfo`.
     version: Option<String>,
+    /// For people.
+    #[serde(rename = "why")]
+    _why: Option<Value>,
 }
 
 impl From<ClueForm> for Clue {
     fn from(form: ClueForm) -> Self {
         let info = |name: &str, all: Map<String, Value>| {
             let place = |member| JsonPointer::from(PointerBuf::from_tokens([name, member]));
-            let expect = |value| Expect::Const(Literal::from(value));
-            let all = all.iter().map(|(name, value)| (place(name), expect(value)));
-            GuardForm(all.collect())
+            let all = all.into_iter();
+            let expect = |(name, value): (String, Value)| {
+                (place(name.as_str()), Expect::Const(Literal::from(value)))
+            };
+            Guard(all.map(expect).collect())
         };
         let agent = form.agent.map(|all| info("agentInfo", all));
         let client = form.client.map(|all| info("clientInfo", all));
-        let called = MethodPair::same;
-        let result = form.initialize_result;
-        let (on, when, stated) = match (agent, client.or(form.initialize), form.update) {
-            (Some(when), ..) => (Selector::Answers(called("initialize")), Some(when), None),
-            (_, Some(when), _) => (Selector::Method(called("initialize")), Some(when), None),
-            (.., Some(when)) => (
-                Selector::Method(called("session/update")),
-                Some(when),
-                result,
-            ),
-            _ => (Selector::Answers(called("initialize")), result, None),
+        let [method, result] = [Selector::Method, Selector::Answers];
+        let initialize = || MethodPair::same("initialize");
+        let stated = form.initialize_result;
+        // What an update means may depend on the result of `initialize`.
+        let (stated, result_guard) = match form.update {
+            Some(_) => (stated, None),
+            None => (None, stated),
         };
-        let guard = |form: Option<GuardForm>| form.map_or_else(Guard::new, |form| form.0);
+        let all = [
+            agent.map(|when| (result(initialize()), when)),
+            client.map(|when| (method(initialize()), when)),
+            form.initialize.map(|when| (method(initialize()), when)),
+            (form.update).map(|when| (method(MethodPair::same("session/update")), when)),
+            result_guard.map(|when| (result(initialize()), when)),
+        ];
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        let messages = all.len();
+        let none = || (result(initialize()), Guard::default());
+        let (on, when) = all.drain(..).next().unwrap_or_else(none);
         Self {
             on,
-            when: guard(when),
-            stated: guard(stated),
+            when,
+            stated: stated.unwrap_or_default(),
             version: form.version,
+            messages,
         }
     }
 }

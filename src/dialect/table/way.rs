@@ -1,9 +1,10 @@
 //! The two directions of translation.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The two directions of translation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// From the dialect to canonical.
@@ -14,6 +15,9 @@ pub enum Way {
 }
 
 impl Way {
+    /// Both ways.
+    pub const BOTH: [Self; 2] = [Self::Read, Self::Write];
+
     /// The word in tables.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,18 +1,15 @@
 //! Checks the content of a file against the JSON Schema of tables.
 //!
 //! All faults are reported, each with its place. What is wrong is removed, so that the rest is read
-//! and checked as well. The words of JSON Schema that the file uses are understood, and no others.
+//! and checked as well. The words of JSON Schema that `schema` makes are understood, and no others.
 
 use serde_json::{Map, Value};
 
 use super::fault::{FaultList, nearest};
-use super::forms::regex;
+use super::forms::Pattern;
 use super::operations::RENAMED;
 use super::schema::schema;
 use crate::dialect::pointer::JsonPointer;
-
-/// Maximum depth of rows in rows.
-const MAX_DEPTH: usize = 16;
 
 /// What a value of each type is called, and how it is written.
 const TYPES: [(&str, &str, &str); 6] = [
@@ -24,16 +21,16 @@ const TYPES: [(&str, &str, &str); 6] = [
     ("null", "`null`", "`null`"),
 ];
 
-/// Checks a table, and removes what is wrong.
+/// Checks a table, and removes what is wrong: a member, or an element, which becomes `null`.
 pub(super) fn check(table: &mut Value, faults: &FaultList<'_>) {
-    SchemaCheck { faults }.value(schema(), table, "");
+    Check { faults }.value(schema(), table, "");
 }
 
-struct SchemaCheck<'f> {
+struct Check<'f> {
     faults: &'f FaultList<'f>,
 }
 
-impl SchemaCheck<'_> {
+impl Check<'_> {
     /// Whether a value can be used; parts of it may have been removed.
     fn value(&self, schema: &Value, value: &mut Value, pointer: &str) -> bool {
         let all = variants(schema);
@@ -50,37 +47,32 @@ impl SchemaCheck<'_> {
     }
 
     fn text(&self, schema: &Value, text: &str, pointer: &str) -> bool {
-        let fault = |what: String, remedy: &str| {
-            self.faults.add(pointer, what, remedy);
-            false
-        };
-        if schema.get("minLength").is_some() && text.is_empty() {
-            return fault(
-                "the string is empty".into(),
-                "write a string that is not empty",
-            );
-        }
-        // The only pattern is that of pointers, and the only format that of regular expressions.
-        if schema.get("pattern").is_some()
+        let (what, remedy) = if schema.get("minLength").is_some() && text.is_empty() {
+            let remedy = "write a string that is not empty";
+            ("the string is empty".to_owned(), remedy)
+        } else if schema.get("pattern").is_some()
             && let Err(what) = JsonPointer::parse(text)
         {
-            return fault(what, "see RFC 6901");
-        }
-        if schema.get("format").is_some()
-            && let Err(error) = regex(text)
+            // The only pattern is that of pointers.
+            (what, "see RFC 6901")
+        } else if schema["format"] == "regex"
+            && let Err(error) = Pattern::try_from(text.to_owned())
         {
-            return fault(format!("the pattern does not parse: {error}"), "correct it");
-        }
-        true
+            (format!("the pattern does not parse: {error}"), "correct it")
+        } else {
+            return true;
+        };
+        self.faults.add(pointer, what, remedy);
+        false
     }
 
     fn array(&self, schema: &Value, items: &mut [Value], pointer: &str) -> bool {
-        let least = schema["minItems"].as_u64().unwrap_or_default();
-        let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
-        if !(least..=most).contains(&(items.len() as u64)) {
+        if let Some(count) = schema["minItems"].as_u64()
+            && items.len() as u64 != count
+        {
             let what = format!("this list has {} elements", items.len());
-            let remedy = schema["description"].as_str().unwrap_or_default();
-            self.faults.add(pointer, what, remedy);
+            self.faults
+                .add(pointer, what, format!("write a list of {count}"));
             return false;
         }
         if let Some(schema) = schema.get("items") {
@@ -95,47 +87,40 @@ impl SchemaCheck<'_> {
     }
 
     fn object(&self, schema: &Value, members: &mut Map<String, Value>, pointer: &str) -> bool {
-        if let Some((what, remedy)) = conflict(schema, members, pointer) {
-            self.faults.add(pointer, what, remedy);
-        }
         let required: Vec<&str> = names(&schema["required"]).collect();
         for name in required.iter().filter(|name| !members.contains_key(**name)) {
             let remedy = format!("add `\"{name}\": …`");
             self.faults
                 .add(pointer, format!("`{name}` is missing"), remedy);
         }
-        // One of these sets of keys has to be there.
-        let sets: Vec<Vec<&str>> = list(&schema["anyOf"])
-            .map(|set| names(&set["required"]).collect())
-            .collect();
-        let has_a_set = |members: &Map<String, Value>| {
-            let whole = |set: &Vec<&str>| set.iter().all(|name| members.contains_key(*name));
-            sets.is_empty() || sets.iter().any(whole)
+        // One of these keys has to be there.
+        let keys = list(&schema["anyOf"]).flat_map(|one| names(&one["required"]));
+        let keys: Vec<&str> = keys.collect();
+        let has_one = |members: &Map<String, Value>| {
+            keys.is_empty() || keys.iter().any(|name| members.contains_key(*name))
         };
-        if !has_a_set(members) {
-            let sets: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
-            let remedy = format!("add {}", sets.join(", or "));
+        if !has_one(members) {
+            let remedy = format!("add {}", keys.join(", or "));
             self.faults.add(pointer, "a key is missing", remedy);
         }
-        let keys: Vec<&str> = keys(schema).collect();
+        let known: Vec<&str> = properties(schema).collect();
         let mut wrong = Vec::new();
         for (name, value) in members.iter_mut() {
             let at = format!("{pointer}/{}", jsonptr::Token::new(name).encoded());
-            let is_usable = match (
-                schema["properties"].get(name),
-                schema.get("additionalProperties"),
-            ) {
-                (Some(schema), _) => self.value(schema, value, &at),
-                (None, Some(Value::Bool(false))) => {
-                    self.unknown_key(name, &at, &keys);
-                    false
-                }
-                (None, Some(other)) => {
-                    let named = schema.get("propertyNames").map(resolve);
-                    named.is_none_or(|named| self.text(named, name, &at))
-                        && self.value(other, value, &at)
-                }
-                (None, None) => true,
+            let patterns = schema["patternProperties"].as_object();
+            let is_usable = if let Some(schema) = schema["properties"].get(name) {
+                self.value(schema, value, &at)
+            } else if let Some((_, schema)) = patterns.and_then(|all| all.iter().next()) {
+                // The only pattern is that of pointers.
+                let parsed = JsonPointer::parse(name);
+                let fault = parsed.map_err(|what| self.faults.add(&at, what, "see RFC 6901"));
+                fault.is_ok() && self.value(schema, value, &at)
+            } else if schema["additionalProperties"] == false {
+                self.unknown_key(name, &at, &known);
+                false
+            } else {
+                let others = schema.get("additionalProperties");
+                others.is_none_or(|schema| self.value(schema, value, &at))
             };
             if !is_usable {
                 wrong.push(name.clone());
@@ -144,12 +129,6 @@ impl SchemaCheck<'_> {
         for name in wrong {
             members.remove(&name);
         }
-        let most = schema["maxProperties"].as_u64().unwrap_or(u64::MAX);
-        if members.len() as u64 > most {
-            let remedy = format!("keep one of {}", keys.join(", "));
-            self.faults.add(pointer, "only one key can be here", remedy);
-            return false;
-        }
         // An empty text does not keep the rest of an object from being checked.
         for name in &required {
             let is_text = schema["properties"][name]["type"] == "string";
@@ -157,7 +136,7 @@ impl SchemaCheck<'_> {
                 members.insert((*name).to_owned(), "".into());
             }
         }
-        required.iter().all(|name| members.contains_key(*name)) && has_a_set(members)
+        required.iter().all(|name| members.contains_key(*name)) && has_one(members)
     }
 
     fn unknown_key(&self, name: &str, pointer: &str, known: &[&str]) {
@@ -171,27 +150,28 @@ impl SchemaCheck<'_> {
 
     /// Reports a value that fits none of the variants of its schema.
     fn mismatch(&self, variants: &[&Value], value: &Value, pointer: &str) {
-        let keys: Vec<&str> = variants.iter().flat_map(|schema| keys(schema)).collect();
-        if let (Value::Object(members), false) = (value, keys.is_empty()) {
-            let unknown = members.keys().filter(|name| !keys.contains(&name.as_str()));
+        let known: Vec<&str> = variants.iter().flat_map(|one| properties(one)).collect();
+        if let (Value::Object(members), false) = (value, known.is_empty()) {
+            let unknown = members
+                .keys()
+                .filter(|name| !known.contains(&name.as_str()));
             let mut any = false;
             for name in unknown {
                 let at = format!("{pointer}/{}", jsonptr::Token::new(name).encoded());
-                self.unknown_key(name, &at, &keys);
+                self.unknown_key(name, &at, &known);
                 any = true;
             }
             if !any {
-                let remedy = format!("write one of {}", keys.join(", "));
+                let remedy = format!("write one of {}", known.join(", "));
                 self.faults.add(pointer, "a key is missing", remedy);
             }
             return;
         }
         let words: Vec<String> = variants.iter().flat_map(|schema| words(schema)).collect();
         if words.is_empty() {
-            let expected = TYPES.iter().filter(|(name, ..)| {
-                let mut types = variants.iter().flat_map(|schema| types(schema));
-                types.any(|other| other == *name)
-            });
+            let expected = TYPES
+                .iter()
+                .filter(|(name, ..)| variants.iter().any(|one| types(one).any(|own| own == *name)));
             let (called, written): (Vec<&str>, Vec<&str>) = expected
                 .map(|(_, called, written)| (*called, *written))
                 .unzip();
@@ -200,66 +180,26 @@ impl SchemaCheck<'_> {
             return self.faults.add(pointer, what, remedy);
         }
         let text = value.as_str().unwrap_or_default();
-        if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == text) {
-            let remedy = format!("write `{new}`");
-            return self
-                .faults
-                .add(pointer, format!("`{text}` is now `{new}`"), remedy);
-        }
         let known: Vec<&str> = words.iter().map(String::as_str).collect();
-        let remedy = match nearest(text, &known) {
-            Some(near) if !text.is_empty() => format!("did you mean `{near}`?"),
-            _ => format!("one of: {}", known.join(", ")),
+        let (what, remedy) = match RENAMED.iter().find(|(old, _)| *old == text) {
+            Some((_, new)) => (format!("`{text}` is now `{new}`"), format!("write `{new}`")),
+            None => {
+                let near = nearest(text, &known).filter(|_| !text.is_empty());
+                let remedy = near.map_or_else(
+                    || format!("one of: {}", known.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                (format!("{value} is not known here"), remedy)
+            }
         };
-        self.faults
-            .add(pointer, format!("{value} is not known here"), remedy);
+        self.faults.add(pointer, what, remedy);
     }
-}
-
-/// What JSON Schema cannot say of an object in short: the fault and its remedy.
-fn conflict(
-    schema: &Value,
-    members: &Map<String, Value>,
-    pointer: &str,
-) -> Option<(&'static str, &'static str)> {
-    let count = |keys: &[&str]| {
-        keys.iter()
-            .filter(|key| members.contains_key(**key))
-            .count()
-    };
-    let defined = |name: &str| std::ptr::eq(schema, &self::schema()["$defs"][name]);
-    if defined("row") {
-        let rows = pointer
-            .split('/')
-            .filter(|name| ["in", "each"].contains(name));
-        if rows.count() > MAX_DEPTH {
-            return Some(("rows nest too deeply", "use a named shape"));
-        }
-        if count(&["default", "const", "recall", "derive"]) > 1 {
-            let remedy = "keep one of default, const, recall, derive";
-            return Some(("a row is filled in one way", remedy));
-        }
-    }
-    // What an update means may depend on the result of `initialize`.
-    let looks = [
-        "agentInfo",
-        "clientInfo",
-        "initialize",
-        "initialize_result",
-        "update",
-    ];
-    let by_update = count(&["update", "initialize_result"]) == 2;
-    if defined("clue") && count(&looks) - usize::from(by_update) > 1 {
-        let remedy = "say all in one guard, as initialize_result with /agentInfo/name";
-        return Some(("this clue looks at several things", remedy));
-    }
-    None
 }
 
 /// The schemas that a schema offers as alternatives; itself, if it is the only one.
 fn variants(schema: &Value) -> Vec<&Value> {
     let schema = resolve(schema);
-    match schema.get("anyOf") {
+    match schema.get("anyOf").or_else(|| schema.get("oneOf")) {
         // Beside `properties`, `anyOf` only requires keys.
         Some(all) if schema.get("properties").is_none() => list(all).flat_map(variants).collect(),
         _ => vec![schema],
@@ -269,20 +209,13 @@ fn variants(schema: &Value) -> Vec<&Value> {
 /// The variant that a value is meant to be: of those that admit it, the one whose required keys it
 /// has, or else the one that requires none.
 fn choose<'s>(variants: &[&'s Value], value: &Value) -> Option<&'s Value> {
-    let admitted = || {
-        variants
-            .iter()
-            .copied()
-            .filter(|schema| admits(schema, value))
-    };
+    let admitted = || variants.iter().copied().filter(|one| admits(one, value));
     if let [only] = variants {
-        return admits(only, value).then_some(*only);
+        return admitted().next().map(|_| *only);
     }
     let required = |schema: &&Value| schema.get("required").is_some();
-    let has_all = |schema: &&Value| {
-        let mut names = names(&schema["required"]);
-        names.all(|name| value.get(name).is_some())
-    };
+    let has_all =
+        |schema: &&Value| names(&schema["required"]).all(|name| value.get(name).is_some());
     let meant = admitted().find(|schema| required(schema) && has_all(schema));
     meant.or_else(|| admitted().find(|schema| !required(schema)))
 }
@@ -320,7 +253,7 @@ fn resolve(schema: &Value) -> &Value {
 }
 
 /// The keys of the objects that a schema describes.
-fn keys(schema: &Value) -> impl Iterator<Item = &str> {
+fn properties(schema: &Value) -> impl Iterator<Item = &str> {
     let keys = schema["properties"].as_object().into_iter().flatten();
     keys.map(|(name, _)| name.as_str())
 }
