@@ -156,19 +156,6 @@ impl DialectOptions {
         })
     }
 
-    /// Whether a message of `side` is a notification that its translation does not change: most
-    /// messages are, and they need no [`Translation`].
-    pub(super) fn reads_unchanged(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
-        let translator = self.sides[side as usize].translator.as_mut();
-        translator.is_some_and(|translator| translator.reads_as_is(frame, at))
-    }
-
-    /// Whether the same is true of a message to `side`.
-    pub(super) fn writes_unchanged(&mut self, side: Side, frame: &Frame, at: &Envelope) -> bool {
-        let translator = self.sides[side as usize].translator.as_mut();
-        translator.is_some_and(|translator| translator.writes_as_is(frame, at))
-    }
-
     /// Translates a message of `side` into canonical ACP.
     pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
         match &mut self.sides[side as usize].translator {

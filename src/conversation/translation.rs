@@ -22,10 +22,6 @@ impl Conversation {
         if self.dialects.is_detecting(from) {
             self.detect(from, &frame, at, out);
         }
-        if self.dialects.reads_unchanged(from, &frame, at) && is_known(&frame, at) {
-            self.handle_message(from, frame, at, now, out);
-            return;
-        }
         let mut outcome = self.dialects.read(from, &frame, at);
         let changed = !outcome.fired.is_empty();
         self.note_outcome(from, &mut outcome, out);
@@ -76,10 +72,6 @@ impl Conversation {
         at: &Envelope,
         out: &mut Outbox,
     ) {
-        if self.dialects.writes_unchanged(to, &frame, at) {
-            self.enqueue(to, frame, out);
-            return;
-        }
         let mut outcome = self.dialects.write(to, &frame, at);
         self.note_outcome(to, &mut outcome, out);
         match outcome.forward {

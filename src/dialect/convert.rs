@@ -5,6 +5,7 @@
 //! golden vectors run them both ways.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::guess;
 use super::table::{Converter, Way};
@@ -100,14 +101,6 @@ fn flag(on: bool) -> Node<'static> {
     Node::raw(if on { b"true" } else { b"false" })
 }
 
-fn boolean(raw: &[u8]) -> Option<bool> {
-    match raw {
-        b"true" => Some(true),
-        b"false" => Some(false),
-        _ => None,
-    }
-}
-
 fn number_text(value: &Node<'_>) -> Option<String> {
     let json = value.json();
     let spelled = std::str::from_utf8(&json).ok()?;
@@ -184,23 +177,18 @@ fn joined(value: &Node<'_>) -> Option<String> {
 }
 
 fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
-    if value.kind() != Some(JsonType::Object) {
-        return Err(value);
-    }
     let Some(members) = value.members() else {
         return Err(value);
     };
-    let named = members.drain(..).map(|(name, inner)| {
+    let named = members.drain(..).map(|(name, mut inner)| {
         let name = Node::owned([b"\"", &*name, b"\""].concat());
-        match inner {
-            mut inner if inner.kind() == Some(JsonType::Object) => {
-                if let Some(members) = inner.members() {
-                    members.retain(|(raw, _)| !text::same_name(raw, "name"));
-                    members.insert(0, (Cow::Borrowed(b"name"), name));
-                }
+        match inner.members() {
+            Some(members) => {
+                members.retain(|(raw, _)| !text::same_name(raw, "name"));
+                members.insert(0, (Cow::Borrowed(b"name"), name));
                 inner
             }
-            other => Node::object(vec![("name", name), ("value", other)]),
+            None => Node::object(vec![("name", name), ("value", inner)]),
         }
     });
     Ok(Node::Array(named.collect()))
@@ -208,35 +196,28 @@ fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
 
 fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
     let json = value.json();
-    let name_of = |item| text::string(text::member(item, "name")?);
-    let fits = value.kind() == Some(JsonType::Array)
-        && text::items(&json).all(|item| name_of(item).is_some());
+    let has_name = |item| text::member(item, "name").and_then(text::string).is_some();
+    let fits = JsonType::of(&json) == JsonType::Array && text::items(&json).all(has_name);
     drop(json);
     let Some(items) = value.items().filter(|_| fits) else {
         return Err(value);
     };
-    let mut taken = std::collections::HashSet::new();
+    let mut taken = HashSet::new();
     let mut members = Vec::with_capacity(items.len());
     for mut item in items.drain(..) {
-        let Some(inner) = item.members() else {
-            continue;
-        };
-        let at = inner
-            .iter()
-            .rposition(|(raw, _)| text::same_name(raw, "name"));
-        let Some((_, name)) = at.map(|at| inner.remove(at)) else {
+        let Some(name) = item.take(&["name".into()]) else {
             continue;
         };
         let raw = name.json();
-        let base = raw[1..raw.len() - 1].to_vec();
-        let mut name = base.clone();
+        let base = &raw[1..raw.len() - 1];
+        let mut name = base.to_vec();
         let mut number = 1;
         while !taken.insert(name.clone()) {
             number += 1;
-            name = [&base[..], format!("-{number}").as_bytes()].concat();
+            name = [base, format!("-{number}").as_bytes()].concat();
         }
-        let value = match &mut inner[..] {
-            [(raw, value)] if text::same_name(raw, "value") => {
+        let value = match item.members().map(Vec::as_mut_slice) {
+            Some([(raw, value)]) if text::same_name(raw, "value") => {
                 std::mem::replace(value, Node::Absent)
             }
             _ => item,
@@ -284,35 +265,30 @@ fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
         .filter_map(text::string)
         .collect();
     let has = |name: &str| listed.iter().any(|listed| listed == name);
-    Some(Node::object(
-        PROMPT.map(|name| (name, flag(has(name)))).into(),
-    ))
+    let flags = PROMPT.map(|name| (name, flag(has(name))));
+    Some(Node::object(flags.into()))
 }
 
 fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if JsonType::of(&json) != JsonType::Object {
-        return None;
-    }
-    let on = PROMPT
-        .into_iter()
-        .filter(|name| text::member(&json, name) == Some(b"true"));
+    let on = PROMPT.into_iter().filter(|name| is_on(&json, name));
     let listed = std::iter::once("text").chain(on).map(Node::string);
-    Some(Node::Array(listed.collect()))
+    (JsonType::of(&json) == JsonType::Object).then(|| Node::Array(listed.collect()))
 }
 
 fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
-    if JsonType::of(&json) != JsonType::Object {
-        return None;
-    }
-    let all = TERMINAL
-        .iter()
-        .all(|name| text::member(&json, name) == Some(b"true"));
-    Some(flag(all))
+    let all = TERMINAL.iter().all(|name| is_on(&json, name));
+    (JsonType::of(&json) == JsonType::Object).then(|| flag(all))
 }
 
 fn terminal_methods(value: &Node<'_>) -> Option<Node<'static>> {
-    let all = boolean(&value.json())?;
-    Some(Node::object(TERMINAL.map(|name| (name, flag(all))).into()))
+    let json = value.json();
+    (JsonType::of(&json) == JsonType::Boolean)
+        .then(|| Node::object(TERMINAL.map(|name| (name, flag(&*json == b"true"))).into()))
+}
+
+/// Whether a member is `true`.
+fn is_on(object: &[u8], name: &str) -> bool {
+    text::member(object, name) == Some(b"true")
 }

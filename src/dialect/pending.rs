@@ -1,18 +1,16 @@
-//! The requests that pass through a translation and are not answered yet.
+//! A request that passes through a translation and is not answered yet.
 //!
 //! An answer names no method, so the request is remembered, with its method in both columns.
-//! Bounded. The peer knows a request whose id was replaced only by the new id.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::methods::{MethodName, method_name};
 use super::permission::OfferedOptions;
 use super::text;
-use crate::jsonrpc::{Id, IdBuf};
+use crate::jsonrpc::IdBuf;
 
 /// Maximum number of requests in flight that one side's translation follows.
-const MAX_OPEN: usize = 1 << 16;
+pub(super) const MAX_OPEN: usize = 1 << 16;
 
 /// A request in flight.
 #[derive(Clone, Debug, Default)]
@@ -49,12 +47,6 @@ pub(super) enum Purpose {
     Session,
 }
 
-/// The requests of one side.
-#[derive(Debug, Default)]
-pub(super) struct PendingRequests {
-    open: HashMap<IdBuf, PendingRequest>,
-}
-
 impl PendingRequest {
     /// A request of which only the method is known.
     pub(super) fn of(dialect: &str, canonical: &str) -> Self {
@@ -84,53 +76,6 @@ impl PendingRequest {
     /// Whether its answer is only subject to the rules.
     pub(super) fn is_plain(&self) -> bool {
         self.purpose == Purpose::Forward && self.sender_id.is_none()
-    }
-}
-
-impl PendingRequests {
-    pub(super) fn insert(&mut self, id: IdBuf, pending: PendingRequest) {
-        if self.open.len() < MAX_OPEN {
-            self.open.insert(id, pending);
-        }
-    }
-
-    pub(super) fn remove(&mut self, id: &IdBuf) -> Option<PendingRequest> {
-        if let Some(pending) = self.open.remove(id) {
-            return Some(pending);
-        }
-        // A number may come back in another spelling; it is accepted only if it is unambiguous.
-        if !matches!(id, IdBuf::Number(_)) {
-            return None;
-        }
-        let mut candidates = self
-            .open
-            .keys()
-            .filter(|open| open.as_id().same_double(&id.as_id()));
-        let (Some(candidate), None) = (candidates.next().cloned(), candidates.next()) else {
-            return None;
-        };
-        self.open.remove(&candidate)
-    }
-
-    pub(super) fn contains(&self, id: &IdBuf) -> bool {
-        self.open.contains_key(id)
-    }
-
-    /// Slots belong to one table.
-    pub(super) fn forget_slots(&mut self) {
-        for pending in self.open.values_mut() {
-            pending.slots.clear();
-        }
-    }
-
-    /// The id that replaced `id`, while the request is open.
-    pub(super) fn replaced_id(&self, id: Id<'_>) -> Option<&IdBuf> {
-        let known = |pending: &PendingRequest| {
-            let own = pending.sender_id.as_ref();
-            own.is_some_and(|own| own.as_id() == id)
-        };
-        let mut open = self.open.iter();
-        open.find_map(|(own, pending)| known(pending).then_some(own))
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// A JSON Pointer (RFC 6901), relative to params, result or error.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(extend("pattern" = "^(/|$)"))]
+#[schemars(with = "String", extend("pattern" = "^(/|$)"))]
 pub struct JsonPointer {
     pointer: PointerBuf,
     names: Box<[Box<str>]>,

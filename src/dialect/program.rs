@@ -13,8 +13,8 @@ use std::sync::Arc;
 use super::guard::{holds, is_met};
 use super::pointer::JsonPointer;
 use super::table::{
-    Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule, Selector, Slot,
-    Table, Way,
+    Case, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
+    Selector, Slot, Table, Way,
 };
 use super::tree::Node;
 use crate::jsonrpc::{Kind, Side};
@@ -88,13 +88,10 @@ impl Program {
             for (at, rule) in table.rules.iter().enumerate() {
                 program.add_rule(at, rule, writes);
             }
-            let mut cases = table.rules.iter().flat_map(Rule::all_cases);
-            let mut shapes = table.shapes.values().flatten();
-            program.follows_sessions |= cases.by_ref().chain(shapes.by_ref()).any(|case| {
-                let emitted = case.emit.iter().flat_map(|emit| &emit.rows);
-                case.actions.iter().any(|action| action.follows_sessions())
-                    || case.rows.iter().chain(emitted).any(recalls_prompting)
-            });
+            let cases = table.rules.iter().flat_map(Rule::all_cases);
+            let mut cases = cases.chain(table.shapes.values().flatten());
+            program.follows_sessions |= cases.any(follows_sessions);
+            drop(cases);
             let name = table.name.as_str().into();
             program.layers.push(Layer { table, name });
         }
@@ -110,7 +107,9 @@ impl Program {
             }
         }
         let methods = program.routes.iter_mut().flatten().flatten();
-        methods.flat_map(BTreeMap::values_mut).for_each(Route::finish);
+        methods
+            .flat_map(BTreeMap::values_mut)
+            .for_each(Route::finish);
         program
     }
 
@@ -222,7 +221,8 @@ impl Program {
 
     /// Whether requests are written with `params` even if these are empty.
     pub(super) fn requires_params(&self) -> bool {
-        self.table().is_some_and(|table| table.params == Params::Always)
+        self.table()
+            .is_some_and(|table| table.params == Params::Always)
     }
 
     pub(super) fn int_ids(&self) -> bool {
@@ -260,6 +260,12 @@ fn kinds(on: &MessageFilter, way: Way) -> &'static [Kind] {
         // Some dialects send a notification as a request; it is not answered then.
         _ => &[Kind::Request, Kind::Notification],
     }
+}
+
+fn follows_sessions(case: &Case) -> bool {
+    let emitted = case.emit.iter().flat_map(|emit| &emit.rows);
+    case.actions.iter().any(|action| action.follows_sessions())
+        || case.rows.iter().chain(emitted).any(recalls_prompting)
 }
 
 fn recalls_prompting(row: &Row) -> bool {

@@ -432,7 +432,9 @@ impl<'a, 'r> Rewriter<'a, 'r> {
 
 fn put<'a>(scope: &mut Node<'a>, names: &[Box<str>], value: Node<'a>) -> Result<(), RewriteError> {
     let put = scope.put(names, value);
-    put.map_err(|Blocked| RewriteError::Blocked(PointerBuf::from_tokens(names).to_string()))
+    put.map_err(|Blocked| {
+        RewriteError::Blocked(PointerBuf::from_tokens(names.iter().map(|name| &**name)).to_string())
+    })
 }
 
 /// Whether a value equals the default, or the derived value, that a row fills in.

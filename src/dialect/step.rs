@@ -141,9 +141,9 @@ impl Translator {
             (true, true) => &pair[1..],
             (true, false) => &pair,
         };
-        let rules = names.iter().flat_map(|name| {
-            program.rules(layer, way, self.from(way), message.kind, name)
-        });
+        let rules = names
+            .iter()
+            .flat_map(|name| program.rules(layer, way, self.from(way), message.kind, name));
         let fits = |rule: &&Rule| {
             (!answers || fits_pair(rule, pair)) && holds(&message.body, rule.base.before(way))
         };

@@ -8,17 +8,16 @@
 use std::sync::Arc;
 
 use super::message::{self, Message};
-use super::methods::{method_name, method_of};
+use super::methods::method_of;
 use super::pending::{PendingRequest, Purpose, is_int32};
 use super::permission::{self, PermissionAnswer};
-use super::pointer::own_pointer;
 use super::program::Program;
 use super::table::Way;
 use super::translation::{DialectEvent, Forward, Translation};
 use super::translator::{PERMISSION, Translator};
 use super::tree::Node;
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Side};
 
 /// Cancels a request, which it names in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";
@@ -50,9 +49,6 @@ impl Translator {
             return outcome;
         }
         outcome = self.translate(Way::Write, frame, at);
-        if at.kind == Kind::Notification && self.program.int_ids() {
-            self.renumber_cancel(frame, at, &mut outcome);
-        }
         self.send_stop_notice(frame, &mut outcome);
         outcome
     }
@@ -62,9 +58,8 @@ impl Translator {
         let from = self.from(way);
         let mut pending = PendingRequest::default();
         if at.kind.is_answer() {
-            let id = at.id(frame).to_owned();
-            match self.requests(from.other()).remove(&id) {
-                Some(known) => pending = known,
+            match self.requests(from.other()).remove(at.id(frame)) {
+                Some((_, known)) => pending = known,
                 None => return out,
             }
         }
@@ -75,8 +70,7 @@ impl Translator {
                     canonical: method_of(frame, at),
                     ..pending
                 };
-                let id = at.id(frame).to_owned();
-                self.requests(from).insert(id, pending);
+                self.insert_request(from, at.id(frame), pending);
             }
             return out;
         }
@@ -116,8 +110,7 @@ impl Translator {
             return true;
         }
         let body = message::body(frame, at);
-        let has_rule =
-            |method: &[u8]| program.may_concern(way, from, at.kind, method, &body);
+        let has_rule = |method: &[u8]| program.may_concern(way, from, at.kind, method, &body);
         if at.kind.is_answer() {
             let (dialect, canonical) = (&*pending.dialect, &*pending.canonical);
             return canonical == PERMISSION
@@ -132,10 +125,10 @@ impl Translator {
         // A method with escapes is rare: its rules are looked up when it is opened.
         let mut concerns = has_rule(method) || memchr::memchr(b'\\', method).is_some();
         concerns |= program.follows_sessions;
+        concerns |= program.int_ids() && (is_request || method == CANCEL_REQUEST.as_bytes());
         concerns |= is_request
             && (lacks_params
                 || !program.memory.is_empty()
-                || program.int_ids()
                 || method == PERMISSION.as_bytes()
                 || FOLLOWED.contains(&method));
         concerns
@@ -154,7 +147,11 @@ impl Translator {
         let answers = message.kind.is_answer();
         let is_permission = answers && *pending.canonical == *PERMISSION && from == Side::Client;
         let received = message.clone();
+        let is_cancel = *message.method == *CANCEL_REQUEST && message.kind == Kind::Notification;
         if way == Way::Write {
+            if is_cancel && program.int_ids() && !self.renumber_cancel(&mut message, out) {
+                return;
+            }
             if is_permission {
                 check_read(&mut message, &pending, None, out);
             }
@@ -250,40 +247,29 @@ impl Translator {
             message.id = self.new_id();
             message.changed = true;
         }
-        let from = self.from(way);
-        self.requests(from).insert(message.id.clone(), pending);
+        self.insert_request(self.from(way), message.id.as_id(), pending);
     }
 
     /// Replaces the id in a notification that names a request by the one the peer knows. If there
-    /// is none and the peer could not read the id, the notification is dropped.
-    fn renumber_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Translation) {
-        if at.method(frame) != CANCEL_REQUEST {
-            return;
-        }
-        let place = own_pointer("/requestId");
+    /// is none and the peer could not read the id, the notification is dropped: `false`.
+    fn renumber_cancel(&mut self, message: &mut Message<'_>, out: &mut Translation) -> bool {
+        let named = message.json_at("/requestId").unwrap_or_default();
         let far = self.peer.other();
-        let mut frames = Vec::new();
-        for frame in out.frames(frame) {
-            let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
-                continue;
-            };
-            let mut message = Message::parse(&frame, &at, method_name(CANCEL_REQUEST));
-            let named = message.get("/requestId");
-            let named = named.map_or_else(Vec::new, |id| id.json().into_owned());
-            let own = match self.requests(far).replaced_id(Id::of_json(&named)) {
-                Some(own) => own.as_id().json().to_vec(),
-                None if is_int32(&named) => named,
-                None => {
-                    let why = "it cancels a request that is not open";
-                    out.note(DialectEvent::Dropped, None, why);
-                    continue;
-                }
-            };
-            // The params of a notification that names a request are an object.
-            let _ = message.body.put(place.names(), Node::owned(own));
-            frames.push(message.frame(true));
+        let id = Id::of_json(&named);
+        let is_named = |pending: &PendingRequest| {
+            let own = pending.sender_id.as_ref();
+            own.is_some_and(|own| own.as_id() == id)
+        };
+        let mut open = self.requests(far).iter();
+        if let Some((own, _)) = open.find(|(_, pending)| is_named(pending)) {
+            message.set("/requestId", Node::owned(own.as_id().json().to_vec()));
+        } else if !is_int32(&named) {
+            let why = "it cancels a request that is not open";
+            out.note(DialectEvent::Dropped, None, why);
+            out.forward = Forward::Frames(Vec::new());
+            return false;
         }
-        out.forward = Forward::Frames(frames);
+        true
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::action::{ActionState, Legacy};
 use super::guard::holds;
 use super::message::Message;
-use super::pending::{PendingRequest, PendingRequests};
+use super::pending::{MAX_OPEN, PendingRequest};
 use super::permission::OfferedOptions;
 use super::program::Program;
 use super::recent::Recent;
 use super::sessions::{Session, Sessions};
 use super::table::{Jsonrpc, PROMPTING, Recall, Selector, SlotScope, Way};
 use super::tree::{Node, ValueRef};
-use crate::jsonrpc::{IdBuf, Kind, Side};
+use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
 
 /// The translation for one peer.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub struct Translator {
     pub(super) memory: Recent<Box<[u8]>, 4096, { 4 << 20 }>,
     pub(super) sessions: Sessions,
     /// Requests of the peer.
-    pub(super) from_peer: PendingRequests,
+    pub(super) from_peer: PendingRequests<PendingRequest>,
     /// Requests to the peer.
-    pub(super) to_peer: PendingRequests,
+    pub(super) to_peer: PendingRequests<PendingRequest>,
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) action_state: ActionState,
@@ -41,8 +41,8 @@ impl Translator {
             program,
             memory: Recent::default(),
             sessions: Sessions::default(),
-            from_peer: PendingRequests::default(),
-            to_peer: PendingRequests::default(),
+            from_peer: PendingRequests::new(MAX_OPEN),
+            to_peer: PendingRequests::new(MAX_OPEN),
             minted: 0,
             legacy: Legacy::default(),
             action_state: ActionState::default(),
@@ -54,8 +54,8 @@ impl Translator {
     pub fn switch_to(&mut self, program: Arc<Program>) {
         self.program = program;
         self.memory = Recent::default();
-        self.from_peer.forget_slots();
-        self.to_peer.forget_slots();
+        let open = self.from_peer.values_mut().chain(self.to_peer.values_mut());
+        open.for_each(|pending| pending.slots.clear());
     }
 
     /// The dialect's name.
@@ -79,13 +79,19 @@ impl Translator {
     /// Remembers a request as if it had passed, with its method in both columns; for examples that
     /// contain an answer only.
     pub fn assume(&mut self, requester: Side, id: &IdBuf, dialect: &str, canonical: &str) {
-        let pending = PendingRequest::of(dialect, canonical);
-        if !self.requests(requester).contains(id) {
-            self.requests(requester).insert(id.clone(), pending);
-        }
+        self.insert_request(
+            requester,
+            id.as_id(),
+            PendingRequest::of(dialect, canonical),
+        );
     }
 
-    pub(super) fn requests(&mut self, requester: Side) -> &mut PendingRequests {
+    /// Remembers a request; one whose id is in use is not remembered, and neither is one too many.
+    pub(super) fn insert_request(&mut self, requester: Side, id: Id<'_>, pending: PendingRequest) {
+        let _ = self.requests(requester).insert(id, pending);
+    }
+
+    pub(super) fn requests(&mut self, requester: Side) -> &mut PendingRequests<PendingRequest> {
         if requester == self.peer {
             &mut self.from_peer
         } else {

@@ -94,7 +94,12 @@ impl Validation<'_> {
         }
         self.case(&rule.base, false, None, &place);
         for (index, case) in rule.cases.iter().enumerate() {
-            self.case(case, lossy, Some(&rule.base), &format!("{place}/cases/{index}"));
+            self.case(
+                case,
+                lossy,
+                Some(&rule.base),
+                &format!("{place}/cases/{index}"),
+            );
         }
     }
 
@@ -116,7 +121,9 @@ impl Validation<'_> {
                 && names[0].before(*way) == names[1].before(*way)
                 && one.base.applies(*way)
                 && two.base.applies(*way)
-                && !left.iter().all(|left| right.iter().all(|right| exclude(left, right)))
+                && !left
+                    .iter()
+                    .all(|left| right.iter().all(|right| exclude(left, right)))
         };
         let way = Way::BOTH.into_iter().find(clashes)?;
         Some(way.pick("reading", "writing"))
@@ -169,8 +176,9 @@ impl Validation<'_> {
     }
 
     fn row(&self, row: &Row, lossy: bool, at: &str, depth: usize) {
-        let fault =
-            |key: &str, what: &str, remedy: &str| self.faults.add(&format!("{at}{key}"), what, remedy);
+        let fault = |key: &str, what: &str, remedy: &str| {
+            self.faults.add(&format!("{at}{key}"), what, remedy)
+        };
         let columns = [&row.dialect, &row.canonical].into_iter().flatten().count();
         if columns == 0 {
             let remedy = "add `dialect`, `canonical` or both";
@@ -191,7 +199,12 @@ impl Validation<'_> {
         if let Some(recall) = &row.recall {
             let own = self.table.memory.keys().map(String::as_str);
             let place = format!("{at}/recall");
-            self.known("slot", &recall.slot, std::iter::once(PROMPTING).chain(own), &place);
+            self.known(
+                "slot",
+                &recall.slot,
+                std::iter::once(PROMPTING).chain(own),
+                &place,
+            );
         }
         for name in row.shapes() {
             let shapes = self.table.shapes.keys().map(String::as_str);
@@ -228,13 +241,7 @@ impl Validation<'_> {
     }
 
     /// Reports a name that nothing in the table has.
-    fn known<'k>(
-        &self,
-        kind: &str,
-        name: &str,
-        known: impl Iterator<Item = &'k str>,
-        at: &str,
-    ) {
+    fn known<'k>(&self, kind: &str, name: &str, known: impl Iterator<Item = &'k str>, at: &str) {
         let known: Vec<&str> = known.collect();
         if !known.contains(&name) {
             let remedy = format!("{kind}s of this table: {}", known.join(" "));

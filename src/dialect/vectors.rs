@@ -202,8 +202,7 @@ impl Vector {
         ] {
             fields.insert(name.to_owned(), value);
         }
-        let mut vector: Self =
-            serde_json::from_value(Value::Object(fields)).map_err(text_of)?;
+        let mut vector: Self = serde_json::from_value(Value::Object(fields)).map_err(text_of)?;
         if !matches!(rule.on.what, Selector::Method(_)) {
             let names = rule.on.what.names();
             let of = |name: &Option<String>, other: &Option<String>| {

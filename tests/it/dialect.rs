@@ -19,12 +19,17 @@ mod spelling;
 mod tables;
 mod trees;
 
-use std::fs;
-use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use acp_relay::conversation::{
+    Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+};
 use acp_relay::dialect::{Library, Vector};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::{Event, Observers};
 use proptest::prelude::ProptestConfig;
+use serde_json::Value;
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -43,41 +48,59 @@ fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
+/// A conversation of two peers with its notes.
+pub(crate) struct Exchange {
+    core: Conversation,
+    out: Outbox,
+    pub(crate) observers: Observers,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Exchange {
+    pub(crate) fn new(library: Library, client: &DialectChoice, agent: &DialectChoice) -> Self {
+        let dialects = DialectOptions::new(&Arc::new(library), client, agent).unwrap();
+        let traits = LinkTraits {
+            client_half_close: true,
+            agent_half_close: true,
+            agent_is_child: true,
+            ..LinkTraits::default()
+        };
+        let limits = Limits::default();
+        Self {
+            out: Outbox::new(&limits),
+            core: Conversation::new(Arc::new(limits), traits, dialects),
+            observers: Observers::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// One side sends a message; returns what the client and the agent receive.
+    pub(crate) fn send(&mut self, from: Side, message: &Value) -> [Vec<Value>; 2] {
+        let frame = Frame::from(message.to_string());
+        let out = &mut self.out;
+        self.core.handle_frame(from, frame, Instant::now(), out);
+        while let Some(note) = out.pop_note() {
+            self.observers.on_event(&Event::Note(&note));
+            self.notes.push(note);
+        }
+        [Side::Client, Side::Agent].map(|side| {
+            let received = std::iter::from_fn(|| out.pop(side));
+            received.map(|frame| line::value(&frame)).collect()
+        })
+    }
+}
+
 #[test]
 fn every_vector_passes_in_its_directions() {
-    let library = library();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))
-        .collect();
-    files.sort();
     let (mut failed, mut run) = (Vec::new(), 0);
-    for file in files {
-        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let (mut passed, mut all) = (0, 0);
-        for line in fs::read_to_string(&file).unwrap().lines() {
-            let vector = Vector::parse(line).unwrap();
-            let reports = vector.run(library).into_iter();
-            for report in reports.filter(|report| report.skipped.is_none()) {
-                all += 1;
-                match report.fault {
-                    None => passed += 1,
-                    Some(fault) => {
-                        failed.push(format!("{name}: {} {}: {fault}", report.name, report.way));
-                    }
-                }
-            }
+    for vector in golden::vectors() {
+        let vector = Vector::parse(&vector.to_string()).unwrap();
+        for report in vector.run(library()) {
+            run += usize::from(report.skipped.is_none());
+            let (name, way) = (&report.name, report.way);
+            failed.extend(report.fault.map(|fault| format!("{name} {way}: {fault}")));
         }
-        println!("{name}: {passed} of {all}");
-        run += all;
     }
     assert!(run > 200, "only {run} were run");
-    assert!(
-        failed.is_empty(),
-        "{} failed\n{}",
-        failed.len(),
-        failed.join("\n")
-    );
+    assert!(failed.is_empty(), "{}\n{}", failed.len(), failed.join("\n"));
 }

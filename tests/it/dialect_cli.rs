@@ -50,6 +50,24 @@ fn write(folder: &Path, name: &str, value: &Value) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// The faults that `dialect check` finds in a table.
+fn faults(table: &Value) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "table.json", table);
+    let all = answer(&["dialect", "check", "--json", &file], 1);
+    let faults = all["files"][0]["faults"].as_array().unwrap().clone();
+    let line = |fault: &Value| (fault["line"].as_u64(), fault["column"].as_u64());
+    assert!(faults.is_sorted_by_key(line), "in the file's order");
+    for fault in &faults {
+        assert!(
+            line(fault) > (Some(1), Some(1)) && fault["file"] == file,
+            "{fault}"
+        );
+        assert!(fault["remedy"] != "", "{fault}");
+    }
+    faults
+}
+
 fn names(list: &Value) -> Vec<&str> {
     let all = list.as_array().unwrap().iter();
     all.map(|one| one["name"].as_str().unwrap()).collect()
@@ -61,245 +79,138 @@ fn list_names_built_in_tables_and_user_tables() {
     write(folder.path(), "mine.json", &table("mine"));
     let own = write(folder.path(), "other.txt", &table("elephant"));
     let built_in = answer(&["dialect", "list", "--json"], 0);
-    assert!(names(&built_in).contains(&"elephant"));
-    assert!(!names(&built_in).contains(&"mine"));
     let dir = folder.path().to_str().unwrap();
-    let all = answer(
-        &[
-            "dialect",
-            "list",
-            "--json",
-            "--dialect-dir",
-            dir,
-            "--table",
-            &own,
-        ],
-        0,
-    );
-    assert_eq!(
-        names(&all).len(),
-        names(&built_in).len() + 1,
-        "one is replaced"
-    );
-    let elephant = all
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["name"] == "elephant")
-        .unwrap();
+    let given = ["--dialect-dir", dir, "--table", &own];
+    let all = answer(&[&["dialect", "list", "--json"][..], &given].concat(), 0);
+    let mut expected = names(&built_in);
+    expected.retain(|name| *name != "elephant");
+    expected.extend(["mine", "elephant"]);
+    assert_eq!(names(&all), expected, "one is replaced");
+    let elephant = all.as_array().unwrap().last().unwrap();
     assert_eq!(elephant["builtin"], false);
     assert_eq!(elephant["file"], own);
     let text = relay(&["dialect", "list"], "").stdout;
     assert!(text.starts_with("NAME  "), "{text}");
     assert_eq!(text.lines().count(), names(&built_in).len() + 1);
-}
-
-#[test]
-fn show_prints_both_columns_and_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut mine = table("mine");
-    mine["extends"] = json!(["loose-v1"]);
-    let own = write(folder.path(), "mine.json", &mine);
-    let text = relay(
-        &["dialect", "show", "mine", "--table", &own, "--examples"],
-        "",
-    )
-    .stdout;
-    for expected in [
-        "mine: Shouts",
-        "shout  (mine; from agent, SHOUT ⇄ _shout)",
-        "  It shouts.",
-        "  /LOUD  ⇄  /loud",
-        r#"dialect   {"jsonrpc":"2.0","method":"SHOUT""#,
-        "(loose-v1; ",
-    ] {
-        assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    }
-    let flat = answer(&["dialect", "show", "mine", "--table", &own, "--json"], 0);
-    assert_eq!(flat["tables"], json!(["mine", "loose-v1"]));
-    let rules = flat["rules"].as_array().unwrap();
-    assert_eq!(rules[0]["table"], "mine");
-    assert!(rules.len() > 5 && rules[1..].iter().all(|rule| rule["table"] == "loose-v1"));
-    let one = [
-        "dialect", "show", "mine", "--table", &own, "--rule", "shout", "--json",
-    ];
-    assert_eq!(answer(&one, 0)["rules"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn every_built_in_table_can_be_shown() {
-    for name in names(&answer(&["dialect", "list", "--json"], 0)) {
-        let outcome = relay(&["dialect", "show", name], "");
-        assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        assert!(
-            outcome.stdout.starts_with(&format!("{name}: ")),
-            "{}",
-            outcome.stdout
-        );
+    for name in names(&built_in) {
+        let shown = relay(&["dialect", "show", name], "").stdout;
+        assert!(shown.starts_with(&format!("{name}: ")), "{shown}");
     }
 }
 
 #[test]
-fn unknown_names_are_usage_errors() {
-    for args in [
-        &["dialect", "show", "nobody"][..],
-        &["dialect", "show", "elephant", "--rule", "nothing"],
-        &["translate", "--from", "nobody"],
-        &["translate"],
-        &["translate", "--from", "elephant", "--agent", "elephant"],
-        &["dialect"],
-        &["dialect", "test"],
-    ] {
-        let outcome = relay(args, "");
-        assert_eq!(outcome.code, Some(64), "{args:?}: {outcome:?}");
-        assert_eq!(outcome.stdout, "", "{args:?}");
-    }
-    for args in [
-        &["dialect", "check", "/nowhere"][..],
-        &["dialect", "test", "/nowhere"],
-        &["translate", "--from", "elephant", "/nowhere"],
-        &["dialect", "list", "--dialect-dir", "/nowhere"],
-    ] {
-        assert_eq!(relay(args, "").code, Some(66), "{args:?}");
-    }
-}
-
-#[test]
-fn a_mistyped_name_gets_the_nearest_one_as_a_hint() {
-    let expected = [
-        ("elefant", "elephant"),
-        ("gorefccui", "goref-ccui"),
-        ("zed-legcy", "zed-legacy"),
-        ("jetbrain", "jetbrains"),
-    ];
-    for (typed, meant) in expected {
-        let outcome = relay(&["dialect", "show", typed], "");
-        assert_eq!(outcome.code, Some(64));
-        let tip = format!("no dialect is called `{typed}`; did you mean `{meant}`?\n");
-        assert!(outcome.stderr.ends_with(&tip), "{}", outcome.stderr);
-    }
-    let outcome = relay(&["dialect", "show", "xyz"], "");
-    assert!(outcome.stderr.contains("known are "), "{}", outcome.stderr);
-}
-
-#[test]
-fn show_prints_inherited_rules_and_their_tables() {
+fn show_prints_both_columns_reasons_and_inherited_rules() {
     let folder = tempfile::tempdir().unwrap();
     let mut lower = table("lower");
     lower["shapes"] =
         json!({"s": [{"name": "one", "when": {"dialect": {"/a": 1}, "canonical": {"/a": 2}}}, {}]});
     lower["memory"] = json!({"kept": {"from": "agent", "method": "session/update", "at": "/a", "per": "session"}});
     lower["rules"][0]["id"] = json!("deep");
+    lower["rules"][0]["lossy"] = json!("much");
+    lower["rules"][0]["rows"] = json!([
+        {"dialect": "/k", "canonical": "/k", "values": {"x": "one"}, "read_values": [[2, "two"]]},
+        {"dialect": "/l", "canonical": "/l", "each": {"shape": "s"}},
+        {"dialect": "/m", "canonical": "/n", "each": [{"dialect": "/o", "canonical": "/p", "as": "tool_text"}]},
+        {"canonical": "/q", "default": false, "only": "read"}
+    ]);
     let mut upper = table("upper");
     upper["extends"] = json!(["lower"]);
     write(folder.path(), "lower.json", &lower);
     write(folder.path(), "upper.json", &upper);
     let dir = folder.path().to_str().unwrap();
-    let text = relay(&["dialect", "show", "upper", "--dialect-dir", dir], "").stdout;
-    let places = [
-        "upper: Shouts",
-        "  extends    lower",
-        "shout  (upper; ",
-        "below it, lower: Shouts",
-        "  memory     kept ",
-        "deep  (lower; ",
-        "shape s  (lower)",
-        "  case 1 one",
-        "  case 2",
-        "    is forwarded unchanged",
-    ];
-    let mut rest = text.as_str();
-    for place in places {
-        let Some((_, after)) = rest.split_once(place) else {
-            panic!("no {place:?} where it belongs in\n{text}");
-        };
-        rest = after;
-    }
-    let one = [
-        "dialect",
-        "show",
-        "upper",
-        "--dialect-dir",
-        dir,
-        "--rule",
-        "deep",
-    ];
-    let text = relay(&one, "").stdout;
+    let show = ["dialect", "show", "upper", "--dialect-dir", dir];
+    let text = relay(&[&show[..], &["--examples"]].concat(), "").stdout;
+    insta::assert_snapshot!(text.replace(dir, "DIR"));
+    let text = relay(&[&show[..], &["--rule", "deep"]].concat(), "").stdout;
     assert!(
         text.contains("deep  (lower; ") && !text.contains("(upper; "),
         "{text}"
     );
-}
-
-#[test]
-fn check_finds_no_fault_in_the_built_in_tables() {
-    let all = answer(&["dialect", "check", "--json"], 0);
-    assert_eq!(all["faults"], 0);
-    assert!(all["files"].as_array().unwrap().len() > 10);
-}
-
-#[test]
-fn check_reports_all_faults_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut bad = table("bad");
-    bad["rules"][0]["rows"] = json!([{"dialect": "LOUD", "canonical": "/loud", "defualt": 1}]);
-    bad["rules"][0]["examples"] = json!([]);
-    let bad = write(folder.path(), "bad.json", &bad);
-    let mut wrong = table("wrong");
-    wrong["rules"][0]["examples"][0]["canonical"]["params"]["loud"] = json!(2);
-    let wrong = write(folder.path(), "wrong.json", &wrong);
-    let mut lost = table("lost");
-    lost["extends"] = json!(["nobody"]);
-    let lost = write(folder.path(), "lost.json", &lost);
-    let good = write(folder.path(), "good.json", &table("good"));
-    let all = answer(
-        &["dialect", "check", "--json", &bad, &wrong, &lost, &good],
-        1,
-    );
-    let faults = |at: usize| all["files"][at]["faults"].as_array().unwrap();
-    let places: Vec<&str> = faults(0)
+    let flat = answer(&[&show[..], &["--json"]].concat(), 0);
+    assert_eq!(flat["tables"], json!(["upper", "lower"]));
+    let of: Vec<&Value> = flat["rules"]
+        .as_array()
+        .unwrap()
         .iter()
-        .map(|fault| fault["pointer"].as_str().unwrap())
+        .map(|rule| &rule["table"])
         .collect();
-    for expected in [
-        "/rules/0",
-        "/rules/0/rows/0/dialect",
-        "/rules/0/rows/0/defualt",
-    ] {
-        assert!(places.contains(&expected), "no {expected} in {places:?}");
+    assert_eq!(of, ["upper", "lower"]);
+    let one = answer(&[&show[..], &["--rule", "shout", "--json"]].concat(), 0);
+    assert_eq!(one["rules"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn exit_codes_tell_usage_from_data_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let newer = write(folder.path(), "newer.json", &json!({"format": 2}));
+    let cases: [(u8, &[&str], &str); 15] = [
+        (
+            64,
+            &["dialect", "show", "elefant"],
+            "did you mean `elephant`?",
+        ),
+        (
+            64,
+            &["dialect", "show", "gorefccui"],
+            "did you mean `goref-ccui`?",
+        ),
+        (
+            64,
+            &["dialect", "show", "zed-legcy"],
+            "did you mean `zed-legacy`?",
+        ),
+        (64, &["dialect", "show", "xyz"], "known are "),
+        (
+            64,
+            &["dialect", "show", "elephant", "--rule", "nothing"],
+            "it has ",
+        ),
+        (
+            64,
+            &["translate", "--from", "nobody"],
+            "no dialect is called `nobody`",
+        ),
+        (
+            64,
+            &["translate", "--from", "elephant", "--agent", "elephant"],
+            "",
+        ),
+        (64, &["translate"], ""),
+        (64, &["dialect"], ""),
+        (64, &["dialect", "test"], ""),
+        (
+            65,
+            &["dialect", "list", "--table", &newer],
+            "this table needs a newer version",
+        ),
+        (
+            66,
+            &["dialect", "check", "/nowhere"],
+            "cannot read /nowhere",
+        ),
+        (66, &["dialect", "test", "/nowhere"], "cannot read /nowhere"),
+        (
+            66,
+            &["translate", "--from", "elephant", "/nowhere"],
+            "cannot read /nowhere",
+        ),
+        (
+            66,
+            &["dialect", "list", "--dialect-dir", "/nowhere"],
+            "cannot read /nowhere",
+        ),
+    ];
+    for (code, args, expected) in cases {
+        let outcome = relay(args, "");
+        assert_eq!(outcome.code, Some(code.into()), "{args:?}: {outcome:?}");
+        assert_eq!(outcome.stdout, "", "{args:?}");
+        assert!(outcome.stderr.contains(expected), "{args:?}: {outcome:?}");
     }
-    let line = |fault: &Value| fault["line"].as_u64().unwrap();
-    assert!(faults(0).is_sorted_by_key(line), "in the file's order");
-    for fault in faults(0) {
-        assert_eq!(fault["rule"], "shout");
-        assert_eq!(fault["file"], bad);
-        assert!(line(fault) > 4, "{fault}");
-    }
-    assert!(
-        faults(0)
-            .iter()
-            .any(|fault| fault["remedy"] == "did you mean `default`?")
-    );
-    assert_eq!(faults(1)[0]["pointer"], "/rules/0/examples/0");
-    assert_eq!(faults(2)[0]["pointer"], "/extends");
-    assert_eq!(faults(3).len(), 0);
-    let text = relay(&["dialect", "check", &wrong, &good], "");
-    assert_eq!(text.code, Some(1));
-    assert!(
-        text.stdout.contains(&format!("{wrong}:"))
-            && text.stdout.contains("rule `shout`, /rules/0/examples/0: ")
-    );
-    assert!(
-        text.stdout
-            .contains(&format!("{good}: no faults; 1 rule, 1 example\n"))
-    );
-    assert!(text.stdout.ends_with("faults\n"), "{}", text.stdout);
 }
 
 /// One fault does not hide another, whatever part of the table it makes unreadable.
 #[test]
 fn faults_of_all_kinds_are_reported_together() {
-    let folder = tempfile::tempdir().unwrap();
     let mut bad = table("bad");
     bad["titel"] = json!("mistyped");
     bad["extends"] = json!(["loose-v"]);
@@ -310,57 +221,68 @@ fn faults_of_all_kinds_are_reported_together() {
         "rows": [{"dialect": "/a", "canonical": "/b", "values": {"x": 1, "y": 1}}],
     });
     bad["rules"].as_array_mut().unwrap().push(second);
-    let bad = write(folder.path(), "bad.json", &bad);
-    let all = answer(&["dialect", "check", "--json", &bad], 1);
-    let faults = all["files"][0]["faults"].as_array().unwrap();
-    let mut places: Vec<&str> = faults
+    let found = faults(&bad);
+    let mut places: Vec<(&str, &str)> = found
         .iter()
-        .map(|fault| fault["pointer"].as_str().unwrap())
+        .map(|fault| {
+            (
+                fault["pointer"].as_str().unwrap(),
+                fault["remedy"].as_str().unwrap(),
+            )
+        })
         .collect();
-    assert!(faults.iter().all(|fault| fault["remedy"] != ""));
-    assert!(faults.is_sorted_by_key(|fault| fault["line"].as_u64()));
     places.sort_unstable();
     assert_eq!(
         places,
         [
-            "/extends",
-            "/rules/0/on",
-            "/rules/0/on/from",
-            "/rules/0/rows/0/defualt",
-            "/rules/0/rows/0/dialect",
-            "/rules/1",
-            "/rules/1/rows/0/values",
-            "/titel",
+            (
+                "/extends",
+                "write `loose-v1` if that is meant, or add the table with --table or --dialect-dir"
+            ),
+            ("/rules/0/on", "add method, or answers, or errors_of"),
+            ("/rules/0/on/from", "did you mean `agent`?"),
+            ("/rules/0/rows/0/defualt", "did you mean `default`?"),
+            ("/rules/0/rows/0/dialect", "see RFC 6901"),
+            ("/rules/1", "add one message in both columns"),
+            (
+                "/rules/1/rows/0/values",
+                "put the pair that is not written back into `read_values`"
+            ),
+            ("/titel", "did you mean `title`?"),
         ]
     );
-    let remedies: Vec<&Value> = faults.iter().map(|fault| &fault["remedy"]).collect();
-    let extends =
-        "write `loose-v1` if that is meant, or add the table with --table or --dialect-dir";
-    assert!(remedies.contains(&&json!(extends)), "{remedies:?}");
+    let of = |at: usize| found[at]["rule"].as_str();
+    assert_eq!((of(0), of(2), of(7)), (None, Some("shout"), Some("second")));
 }
 
 #[test]
-fn checked_tables_may_build_on_each_other() {
+fn check_reports_each_file_and_tables_may_build_on_each_other() {
+    // Given as files they are validated, too.
+    let mappings = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings");
+    let all = answer(&["dialect", "check", "--json", mappings], 0);
+    assert_eq!(all["faults"], 0, "of the built-in tables");
+    assert!(all["files"].as_array().unwrap().len() > 50);
     let folder = tempfile::tempdir().unwrap();
+    let mut wrong = table("wrong");
+    wrong["rules"][0]["examples"][0]["canonical"]["params"]["loud"] = json!(2);
+    let wrong = write(folder.path(), "wrong.json", &wrong);
     let mut upper = table("a-upper");
     upper["extends"] = json!(["b-lower"]);
-    upper["rules"] = json!([]);
-    write(folder.path(), "a.json", &upper);
-    write(folder.path(), "b.json", &table("b-lower"));
-    let dir = folder.path().to_str().unwrap();
-    assert_eq!(answer(&["dialect", "check", "--json", dir], 0)["faults"], 0);
-}
-
-#[test]
-fn a_faulty_table_stops_every_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let bad = write(folder.path(), "bad.json", &json!({"format": 2}));
-    let outcome = relay(&["dialect", "list", "--table", &bad], "");
-    assert_eq!(outcome.code, Some(65));
-    assert_eq!(outcome.stdout, "");
+    let upper = write(folder.path(), "a.json", &upper);
+    let alone = answer(&["dialect", "check", "--json", &upper], 1);
+    assert_eq!(alone["files"][0]["faults"][0]["pointer"], "/extends");
+    let lower = write(folder.path(), "b.json", &table("b-lower"));
+    let text = relay(&["dialect", "check", &wrong, &upper, &lower], "");
+    assert_eq!(text.code, Some(1));
+    let lines: Vec<&str> = text.stdout.lines().collect();
+    let [first, .., last_but, last] = &lines[..] else {
+        panic!("{text:?}")
+    };
+    assert!(first.starts_with(&format!("{wrong}:")), "{first}");
     assert!(
-        outcome.stderr.contains("this table needs a newer version"),
-        "{}",
-        outcome.stderr
+        first.contains("rule `shout`, /rules/0/examples/0: "),
+        "{first}"
     );
+    assert_eq!(*last_but, format!("{lower}: no faults; 1 rule, 1 example"));
+    assert_eq!(*last, "3 tables, 2 faults");
 }

@@ -8,22 +8,18 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        let fits = cells
-            .map(|cell| cell.chars().count())
-            .filter(|width| *width <= MAX_WIDTH);
-        fits.max().unwrap_or_default()
+        let widths = cells.map(|cell| cell.chars().count());
+        widths.filter(|width| *width <= MAX_WIDTH).max()
     };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(cell);
-            let free = width.saturating_sub(cell.chars().count());
-            line.extend(std::iter::repeat_n(' ', free + 2));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    let widths: Vec<usize> = (0..count)
+        .map(|column| width(column).unwrap_or_default())
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
+        let line: String = cells
+            .map(|(cell, width)| format!("{cell:width$}  "))
+            .collect();
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
 }

@@ -1,13 +1,17 @@
-//! The command line of `acp-relay dialect`.
+//! The command line of `acp-relay dialect`, and the list of the known dialects.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
+use super::columns::table;
 use super::tables::Tables;
-use super::{check, list, show, test};
+use super::{check, show, test};
 use crate::cli::console;
 use crate::dialect::table::schema;
+use crate::dialect::{Library, Source};
+use crate::jsonrpc::Side;
 
 /// The arguments of `dialect`.
 #[derive(Debug, Args)]
@@ -21,7 +25,12 @@ pub(in crate::cli) struct Dialect {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// The dialects that are known
-    List(list::List),
+    List {
+        /// Print a JSON array instead: name, title, aliases, speaker, extends, reads, dates, file,
+        /// builtin
+        #[arg(long)]
+        json: bool,
+    },
     /// One dialect as two columns to read: each rule with its reason
     Show(show::Show),
     /// Check mapping tables: all faults at once, and the examples
@@ -42,10 +51,54 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
         Err(error) => return error.fail(),
     };
     match &args.command {
-        Command::List(list) => list::run(list, &tables),
+        Command::List { json: true } => {
+            console::print_json(&tables.sources().iter().map(as_json).collect(), 0)
+        }
+        Command::List { json: false } => list(&tables),
         Command::Show(show) => show::run(show, &tables),
         Command::Check(check) => check::run(check, tables),
         Command::Test(test) => test::run(test, &tables),
         Command::Schema => console::print_json(schema(), 0),
     }
+}
+
+/// The purpose of a rule of the built-in tables, by `dialect/rule`, for the viewer's page; an empty
+/// object if it is not known.
+pub(in crate::cli) fn describe_rule(id: &str) -> Value {
+    let (dialect, rule) = id.split_once('/').unwrap_or_default();
+    let library = Library::builtin();
+    match (library.table(dialect), library.rule(dialect, rule)) {
+        (Ok(table), Some(rule)) => {
+            json!({"why": rule.why, "lossy": rule.base.lossy, "dialect": table.title})
+        }
+        _ => json!({}),
+    }
+}
+
+fn list(tables: &Library) -> ExitCode {
+    let row = |source: &Source| {
+        let table = source.table();
+        let speaker = table.speaker.side().map_or("both", Side::name);
+        let (name, aliases) = (table.name.clone(), table.aliases.join(", "));
+        vec![name, speaker.to_owned(), aliases, table.title.clone()]
+    };
+    let heading = ["NAME", "SPOKEN BY", "ALIASES", "TITLE"].map(str::to_owned);
+    let mut rows = vec![heading.to_vec()];
+    rows.extend(tables.sources().iter().map(row));
+    console::print(&table(&rows), 0)
+}
+
+fn as_json(source: &Source) -> Value {
+    let table = source.table();
+    json!({
+        "name": table.name,
+        "title": table.title,
+        "aliases": table.aliases,
+        "speaker": table.speaker.side().map(Side::name),
+        "extends": table.extends,
+        "reads": table.reads,
+        "dates": table.dates,
+        "file": source.file,
+        "builtin": source.builtin,
+    })
 }

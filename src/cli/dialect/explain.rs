@@ -37,9 +37,8 @@ impl<'s> Explanation<'s> {
             [one] => patch::changes(&before, &patch::between(&before, &value(one))),
             _ => Vec::new(),
         };
-        let same = stage.after.len() == 1 && changes.is_empty();
-        let unchanged = same && stage.notes.is_empty();
-        (!unchanged).then_some(Self {
+        let is_same = stage.after.len() == 1 && changes.is_empty();
+        (!is_same || !stage.notes.is_empty()).then_some(Self {
             line,
             from,
             stage,
@@ -100,20 +99,20 @@ impl<'s> Explanation<'s> {
     /// One JSON object.
     pub(super) fn json(&self) -> Value {
         let (from, to) = self.dialects();
-        let rule = |fired| json!({"rule": FiredRule::to_string(fired), "why": self.reason(fired)});
-        let rules = self.stage.fired.iter().map(rule);
-        let notes = self.stage.notes.iter().map(
-            |note| json!({"what": note.what.name(), "rule": note.rule, "detail": note.detail}),
-        );
+        let rule =
+            |fired: &FiredRule| json!({"rule": fired.to_string(), "why": self.reason(fired)});
+        let note = |note: &DialectNote| json!({"what": note.what.name(), "rule": note.rule, "detail": note.detail});
+        let rules: Vec<Value> = self.stage.fired.iter().map(rule).collect();
+        let notes: Vec<Value> = self.stage.notes.iter().map(note).collect();
         json!({
             "line": self.line,
             "sender": self.from.name(),
             "message": method(&value(&self.stage.before)),
             "from": from,
             "to": to,
-            "rules": rules.collect::<Vec<_>>(),
+            "rules": rules,
             "changes": self.changes,
-            "notes": notes.collect::<Vec<_>>(),
+            "notes": notes,
             "messages": self.stage.after.len(),
         })
     }

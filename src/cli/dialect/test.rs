@@ -1,6 +1,5 @@
 //! `acp-relay dialect test`: runs golden vectors in the directions they state.
 
-use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,17 +46,8 @@ struct Outcome {
     result: VectorResult,
 }
 
-/// The totals of some files.
-#[derive(Serialize)]
-struct Totals {
-    vectors: usize,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-}
-
 pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
-    let (mut all, mut of_files) = (Vec::new(), Vec::new());
+    let (mut all, mut of_files) = (Vec::new(), String::new());
     let mut vectors = 0;
     for path in &args.files {
         let text = match fs::read_to_string(path) {
@@ -66,30 +56,31 @@ pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
         };
         let (file, earlier) = (path.display().to_string(), all.len());
         let found = run_file(&file, &text, library, &mut all);
-        let totals = Totals::of(found, &all[earlier..]);
-        of_files.push(format!("{file}: {totals}\n"));
+        of_files += &format!("{file}: {}\n", totals(found, &all[earlier..]));
         vectors += found;
     }
-    let totals = Totals::of(vectors, &all);
-    let code = u8::from(totals.failed > 0);
+    let failed = count(&all, |one| one.fault.is_some());
+    let code = u8::from(failed > 0);
     if args.json {
-        let mut report = json!(totals);
-        report["results"] = json!(all);
+        let report = json!({
+            "vectors": vectors,
+            "passed": all.iter().filter(|one| one.passed).count(),
+            "failed": failed,
+            "skipped": count(&all, |one| one.skipped.is_some()),
+            "results": all,
+        });
         return console::print_json(&report, code);
     }
-    let shown = all
-        .iter()
-        .filter(|one| !args.quiet || one.result.fault.is_some());
-    let mut text: String = shown.map(Outcome::to_string).collect();
-    if of_files.len() > 1 {
-        text.extend(of_files);
+    let is_shown = |one: &&Outcome| !args.quiet || one.result.fault.is_some();
+    let mut text: String = all.iter().filter(is_shown).map(Outcome::line).collect();
+    if args.files.len() > 1 {
+        text += &of_files;
     }
-    console::print(&format!("{text}{totals}\n"), code)
+    console::print(&format!("{text}{}\n", totals(vectors, &all)), code)
 }
 
 /// Runs the vectors of a file, and returns how many there are.
 fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -> usize {
-    let mut vectors = 0;
     let mut add = |line: usize, dialect: &str, result: VectorResult| {
         all.push(Outcome {
             file: file.to_owned(),
@@ -99,14 +90,14 @@ fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -
             result,
         });
     };
+    let mut vectors = 0;
     let lines = (1..).zip(text.lines());
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         vectors += 1;
         match Vector::parse(line) {
             Ok(vector) => {
-                for result in vector.run(library) {
-                    add(at, &vector.dialect, result);
-                }
+                let results = vector.run(library).into_iter();
+                results.for_each(|result| add(at, &vector.dialect, result));
             }
             Err(why) => {
                 let fault = format!("this line is no vector: {why}");
@@ -121,55 +112,38 @@ fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -
     vectors
 }
 
-/// One line: `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Outcome {
+    /// `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
+    fn line(&self) -> String {
         let VectorResult {
             name,
             way,
             fault,
             skipped,
         } = &self.result;
-        let verdict = match (fault, skipped) {
-            (Some(_), _) => "FAIL",
-            (None, Some(_)) => "skip",
-            (None, None) => "ok  ",
+        let (verdict, why) = match (fault, skipped) {
+            (Some(fault), _) => ("FAIL", format!(": {fault}")),
+            (None, Some(key)) => ("skip", format!(": skipped: `{key}` is not run here")),
+            (None, None) => ("ok  ", String::new()),
         };
         let (file, line, dialect) = (&self.file, self.line, &self.dialect);
-        write!(f, "{verdict} {file}:{line} {dialect} {name}")?;
-        if !way.is_empty() {
-            write!(f, " {way}")?;
-        }
-        if let Some(fault) = fault {
-            write!(f, ": {fault}")?;
-        }
-        if let Some(key) = skipped {
-            write!(f, ": skipped: `{key}` is not run here")?;
-        }
-        writeln!(f)
+        let what = format!("{verdict} {file}:{line} {dialect} {name} {way}");
+        format!("{}{why}\n", what.trim_end())
     }
 }
 
-impl Totals {
-    fn of(vectors: usize, all: &[Outcome]) -> Self {
-        let count = |is: fn(&&Outcome) -> bool| all.iter().filter(is).count();
-        Self {
-            vectors,
-            passed: count(|one| one.passed),
-            failed: count(|one| one.result.fault.is_some()),
-            skipped: count(|one| one.result.skipped.is_some()),
-        }
-    }
+fn count(all: &[Outcome], is: impl Fn(&VectorResult) -> bool) -> usize {
+    all.iter().filter(|one| is(&one.result)).count()
 }
 
-impl fmt::Display for Totals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let vectors = counted(self.vectors, "vector");
-        let (passed, failed) = (self.passed, self.failed);
-        write!(f, "{vectors}: {passed} passed, {failed} failed")?;
-        match self.skipped {
-            0 => Ok(()),
-            skipped => write!(f, ", {skipped} skipped"),
-        }
+/// The totals of some files, in a line.
+fn totals(vectors: usize, all: &[Outcome]) -> String {
+    let vectors = counted(vectors, "vector");
+    let passed = all.iter().filter(|one| one.passed).count();
+    let failed = count(all, |one| one.fault.is_some());
+    let totals = format!("{vectors}: {passed} passed, {failed} failed");
+    match count(all, |one| one.skipped.is_some()) {
+        0 => totals,
+        skipped => format!("{totals}, {skipped} skipped"),
     }
 }

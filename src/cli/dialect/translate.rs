@@ -19,7 +19,7 @@ use crate::acp::Checker;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
 use crate::cli::{console, exit};
-use crate::conversation::DialectChoice;
+use crate::conversation::{Detection, DialectChoice};
 use crate::dialect::{DialectError, DialectEvent, Library};
 use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use crate::recording::capture::{self, Line, LineContent, Lines, MessageSpan};
@@ -136,7 +136,7 @@ fn build_pipeline(
     let (from, to) = (args.from.as_ref(), args.to.as_ref());
     let (from, to) = (or_canonical(from), or_canonical(to));
     let speaker = |choice: &DialectChoice| match choice {
-        DialectChoice::Named(name) => library.table(name).ok()?.speaker,
+        DialectChoice::Named(name) => library.table(name).ok()?.speaker.side(),
         DialectChoice::Canonical | DialectChoice::Auto => None,
     };
     let pipeline = Pipeline::Convert {
@@ -158,20 +158,15 @@ fn output_dialect(text: &str) -> Result<DialectChoice, String> {
 
 impl Run<'_> {
     fn process(mut self, input: impl BufRead) -> ExitCode {
-        let mut at = 0;
-        for line in Lines::new(input) {
-            at += 1;
-            let read = match line {
-                Ok(line) if line.cut => Err("the line exceeds the message size limit".to_owned()),
-                Ok(line) => Ok(line),
-                Err(error) => Err(error.to_string()),
-            };
-            let done = match read {
-                Ok(line) => self.line(&line),
-                Err(why) => {
-                    self.output.flush();
-                    Err(exit::fail(exit::NO_INPUT, &format!("line {at}: {why}")))
-                }
+        for (at, line) in (1..).zip(Lines::new(input)) {
+            let done = match line {
+                Ok(line) if !line.cut => self.line(&line),
+                Ok(_) => self.stop(
+                    exit::NO_INPUT,
+                    at,
+                    "the line exceeds the message size limit",
+                ),
+                Err(error) => self.stop(exit::NO_INPUT, at, &error.to_string()),
             };
             if let Err(code) = done {
                 return code;
@@ -181,6 +176,12 @@ impl Run<'_> {
             }
         }
         self.output.done(u8::from(self.failed > 0))
+    }
+
+    /// Ends the run with an error about a line.
+    fn stop(&mut self, code: u8, at: u64, why: &str) -> Result<(), ExitCode> {
+        self.output.flush();
+        Err(exit::fail(code, &format!("line {at}: {why}")))
     }
 
     fn line(&mut self, line: &Line) -> Result<(), ExitCode> {
@@ -200,11 +201,11 @@ impl Run<'_> {
             Scanned::Batch => Some("a batch".to_owned()),
             Scanned::Invalid(error) => Some(error.to_string()),
         };
-        if let Some(why) = why.filter(|_| !self.args.json) {
-            let at = line.number;
-            console::note(&format!(
-                "acp-relay: line {at}: copied, because it is no message: {why}"
-            ));
+        if let Some(why) = why {
+            self.note(
+                line.number,
+                &format!("copied, because it is no message: {why}"),
+            );
         }
         self.output.line(&line.bytes);
         Ok(())
@@ -222,18 +223,14 @@ impl Run<'_> {
             .or(self.speaker)
             .or_else(|| self.conversation.check(None, frame).from);
         let Some(from) = from else {
-            self.output.flush();
-            let what = format!(
-                "line {at}: the sender is unknown: add --speaker client or --speaker agent"
-            );
-            return Err(exit::fail(exit::USAGE, &what));
+            let why = "the sender is unknown: add --speaker client or --speaker agent";
+            return self.stop(exit::USAGE, at, why);
         };
         let output = self.pipeline.translate(from, frame);
         self.report(at, from, &output);
-        let same = |one: &Frame| one.as_bytes() == frame.as_bytes();
         for one in &output.forward {
             match place {
-                _ if same(one) => self.output.line(&line.bytes),
+                _ if one.as_bytes() == frame.as_bytes() => self.output.line(&line.bytes),
                 Some(place) => {
                     let rendered = place.with_message(&line.bytes, from, one.as_bytes());
                     self.output.line(&rendered);
@@ -247,31 +244,32 @@ impl Run<'_> {
                     let rendered = place.with_message(&line.bytes, from.other(), one.as_bytes());
                     self.output.line(&rendered);
                 }
-                None if self.args.json => {}
                 None => {
                     let text = String::from_utf8_lossy(one.as_bytes());
-                    console::note(&format!(
-                        "acp-relay: line {at}: the relay would answer with {text}"
-                    ));
+                    self.note(at, &format!("the relay would answer with {text}"));
                 }
             }
         }
         Ok(())
     }
 
+    /// Prints a line on stderr, unless that has JSON.
+    fn note(&self, at: u64, what: &str) {
+        if !self.args.json {
+            console::note(&format!("acp-relay: line {at}: {what}"));
+        }
+    }
+
     /// Reports the detected dialect and the translations.
     fn report(&mut self, at: u64, from: Side, output: &PipelineOutput) {
-        if let Some(found) = &output.recognised {
+        if let Some(Detection { dialect, by }) = &output.recognised {
+            self.note(
+                at,
+                &format!("the {from} speaks {dialect}, as its {by} shows"),
+            );
             if self.args.json {
-                let (side, dialect, by) = (from.name(), &found.dialect, &found.by);
-                let object =
-                    json!({"line": at, "recognised": {"side": side, "dialect": dialect, "by": by}});
-                console::note(&object.to_string());
-            } else {
-                let (dialect, by) = (&found.dialect, &found.by);
-                console::note(&format!(
-                    "acp-relay: line {at}: the {from} speaks {dialect}, as its {by} shows"
-                ));
+                let found = json!({"side": from.name(), "dialect": dialect, "by": by});
+                console::note(&json!({"line": at, "recognised": found}).to_string());
             }
         }
         for stage in &output.stages {
@@ -281,27 +279,19 @@ impl Run<'_> {
 
     /// Reports one translation, with as much detail as requested.
     fn report_stage(&mut self, at: u64, from: Side, stage: &Stage) {
-        self.failed += stage
-            .notes
-            .iter()
+        let notes = || stage.notes.iter();
+        self.failed += notes()
             .filter(|note| note.what == DialectEvent::Untranslatable)
             .count();
-        if self.args.explain {
-            if let Some(explanation) = Explanation::of(at, from, stage, &self.library) {
-                if self.args.json {
-                    console::note(&explanation.json().to_string());
-                } else {
-                    console::note(explanation.text().trim_end());
-                }
+        if !self.args.explain {
+            for note in notes().filter(|note| note.what != DialectEvent::Unmatched) {
+                self.note(at, &note_text(note));
             }
-            return;
-        }
-        for note in stage
-            .notes
-            .iter()
-            .filter(|note| note.what != DialectEvent::Unmatched)
-        {
-            console::note(&format!("acp-relay: line {at}: {}", note_text(note)));
+        } else if let Some(explanation) = Explanation::of(at, from, stage, &self.library) {
+            match self.args.json {
+                true => console::note(&explanation.json().to_string()),
+                false => console::note(explanation.text().trim_end()),
+            }
         }
     }
 }

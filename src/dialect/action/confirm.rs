@@ -6,8 +6,8 @@
 //! agent offered. `permission` decides whether that answer is allowed.
 
 use crate::dialect::message::Message;
-use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
 use crate::dialect::pending::PendingRequest;
+use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::step::Step;
 use crate::dialect::table::Way;
@@ -179,7 +179,10 @@ fn write_outcome(message: &mut Message<'_>, pending: &PendingRequest) {
     let number = pending.slot(NUMBER).unwrap_or(b"0").to_vec();
     message.body = Node::object(vec![
         ("id", Node::owned(number)),
-        ("outcome", Node::string(outcome.as_deref().unwrap_or("cancel"))),
+        (
+            "outcome",
+            Node::string(outcome.as_deref().unwrap_or("cancel")),
+        ),
     ]);
     message.changed = true;
 }

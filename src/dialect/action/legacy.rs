@@ -77,7 +77,7 @@ impl Translator {
                     purpose: Purpose::Session,
                     ..PendingRequest::of("session/new", "session/new")
                 };
-                self.requests(self.peer).insert(id.clone(), pending);
+                self.insert_request(self.peer, id.as_id(), pending);
                 let folder = match self.legacy.cwd.as_str() {
                     "" => "/",
                     known => known,
@@ -178,12 +178,18 @@ impl Translator {
                 collect(done, &frame, &mut replies, out);
             }
         }
-        waiting.into_iter().for_each(|frame| self.legacy.queue(frame));
+        waiting
+            .into_iter()
+            .for_each(|frame| self.legacy.queue(frame));
         out.forward = Forward::Frames(replies);
     }
 
     /// Queues a frame behind an update that waits; `false` when nothing waits.
-    pub(in crate::dialect) fn queue_behind(&mut self, frame: &Frame, out: &mut Translation) -> bool {
+    pub(in crate::dialect) fn queue_behind(
+        &mut self,
+        frame: &Frame,
+        out: &mut Translation,
+    ) -> bool {
         let legacy = &mut self.legacy;
         let has_room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
         if legacy.waiting.is_empty() || !has_room {

@@ -139,13 +139,18 @@ impl Translator {
         if message.get("/configOptions").is_none() && message.kind == Kind::Result {
             let session = self.session(step.pending);
             let known = session.and_then(|session| session.config.as_deref());
-            message.set("/configOptions", chosen(known.unwrap_or(b"[]"), step.pending));
+            message.set(
+                "/configOptions",
+                chosen(known.unwrap_or(b"[]"), step.pending),
+            );
         }
     }
 
     pub(super) fn set_model(&self, message: &mut Message<'_>) {
         let found = ["/modelId", "/model_id"];
-        let found = found.into_iter().find_map(|at| Some((at, message.json_at(at)?)));
+        let found = found
+            .into_iter()
+            .find_map(|at| Some((at, message.json_at(at)?)));
         let (Some(session), Some((at, value))) = (message.session(), found) else {
             return;
         };
@@ -156,9 +161,8 @@ impl Translator {
         let all = || text::items(known).filter(|option| is_model(option));
         // The option made from the agent's `models` becomes the same method again, whatever the id.
         let offers = |option: &&[u8]| {
-            let is_value = |choice| {
-                text::member(choice, "value").is_some_and(|own| text::same(own, &value))
-            };
+            let is_value =
+                |choice| text::member(choice, "value").is_some_and(|own| text::same(own, &value));
             member_is(option, "id", MODEL) || choices(option).any(is_value)
         };
         let offering: Vec<&[u8]> = all().filter(offers).collect();
@@ -441,9 +445,9 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
         ("description", "description"),
         ("_meta", "_meta"),
     ];
-    let members = names.into_iter().filter_map(|(from, to)| {
-        Some((to, Node::owned(text::member(choice, from)?.to_vec())))
-    });
+    let members = names
+        .into_iter()
+        .filter_map(|(from, to)| Some((to, Node::owned(text::member(choice, from)?.to_vec()))));
     let mut model = Node::object(members.collect());
     // Restores what `choice_of` has parked.
     let parked = model.take(own_pointer("/_meta/acp-relay").names());

@@ -13,7 +13,7 @@ use super::operations::Action;
 use super::row::Row;
 use super::way::Way;
 use crate::dialect::pointer::{JsonPointer, own_pointer};
-use crate::jsonrpc::JsonType;
+use crate::dialect::text::JsonType;
 
 /// Guards, and what is done when they hold.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

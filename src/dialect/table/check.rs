@@ -169,9 +169,11 @@ impl Check<'_> {
         }
         let words: Vec<String> = variants.iter().flat_map(|schema| words(schema)).collect();
         if words.is_empty() {
-            let expected = TYPES
-                .iter()
-                .filter(|(name, ..)| variants.iter().any(|one| types(one).any(|own| own == *name)));
+            let expected = TYPES.iter().filter(|(name, ..)| {
+                variants
+                    .iter()
+                    .any(|one| types(one).any(|own| own == *name))
+            });
             let (called, written): (Vec<&str>, Vec<&str>) = expected
                 .map(|(_, called, written)| (*called, *written))
                 .unzip();

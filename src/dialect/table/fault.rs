@@ -131,7 +131,7 @@ impl fmt::Display for TableFaults {
 impl std::error::Error for TableFaults {}
 
 /// The line and the column of the deepest value on the path of `pointer` that the file contains.
-pub(in crate::dialect) fn place_of(file: &str, pointer: &str) -> (usize, usize) {
+pub(crate) fn place_of(file: &str, pointer: &str) -> (usize, usize) {
     let text = file.as_bytes();
     let mut here = text.trim_ascii_start();
     let place = JsonPointer::parse(pointer);

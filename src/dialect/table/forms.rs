@@ -3,11 +3,11 @@
 use std::ops::Deref;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A list; one value counts as a list of one.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "OneOrMany<T>")]
 #[schemars(inline)]
 pub struct List<T>(Vec<T>);
@@ -21,7 +21,7 @@ pub struct Literal(pub Box<[u8]>);
 /// A regular expression of bounded size.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(inline, extend("format" = "regex"))]
+#[schemars(inline, with = "String", extend("format" = "regex"))]
 pub struct Pattern(pub Box<regex_lite::Regex>);
 
 /// `null` stands where a fault was removed.

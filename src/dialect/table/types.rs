@@ -398,12 +398,11 @@ struct ClueForm {
 impl From<ClueForm> for Clue {
     fn from(form: ClueForm) -> Self {
         let info = |name: &str, all: Map<String, Value>| {
-            let place = |member| JsonPointer::from(PointerBuf::from_tokens([name, member]));
-            let all = all.into_iter();
-            let expect = |(name, value): (String, Value)| {
-                (place(name.as_str()), Expect::Const(Literal::from(value)))
+            let expect = |(member, value): (String, Value)| {
+                let place = PointerBuf::from_tokens([name, &member]);
+                (place.into(), Expect::Const(Literal::from(value)))
             };
-            Guard(all.map(expect).collect())
+            Guard(all.into_iter().map(expect).collect())
         };
         let agent = form.agent.map(|all| info("agentInfo", all));
         let client = form.client.map(|all| info("clientInfo", all));

@@ -2,42 +2,25 @@
 //!
 //! Not here: single rules, which are vectors.
 
-use std::sync::Arc;
-use std::time::Instant;
-
-use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
-use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::conversation::DialectChoice;
+use acp_relay::jsonrpc::Side;
 use serde_json::{Value, json};
 
-struct Exchange {
-    core: Conversation,
-    out: Outbox,
-}
+struct Exchange(super::Exchange);
 
 impl Exchange {
     fn new() -> Self {
-        let limits = Limits::default();
-        let library = Arc::new(super::library().clone());
-        let dialects =
-            DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
-        let traits = LinkTraits::default();
-        Self {
-            out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), traits, dialects),
-        }
+        let auto = DialectChoice::Auto;
+        Self(super::Exchange::new(super::library().clone(), &auto, &auto))
     }
 
     /// One side sends a message; returns what the other side receives.
     fn send(&mut self, from: Side, message: &Value) -> Vec<Value> {
-        let frame = Frame::from(message.to_string());
-        self.core
-            .handle_frame(from, frame, Instant::now(), &mut self.out);
-        let mut received = Vec::new();
-        while let Some(frame) = self.out.pop(from.other()) {
-            received.push(serde_json::from_slice(frame.as_bytes()).unwrap());
+        let [client, agent] = self.0.send(from, message);
+        match from {
+            Side::Client => agent,
+            Side::Agent => client,
         }
-        while self.out.pop_note().is_some() {}
-        received
     }
 
     fn asks(&mut self, id: i64, method: &str, params: Value) -> Vec<Value> {

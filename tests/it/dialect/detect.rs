@@ -134,7 +134,7 @@ fn an_update_does_not_override_an_earlier_declaration() {
             if late && names_agents(&table.name) {
                 let name = &table.name;
                 assert!(
-                    !clue.stated.is_empty(),
+                    !clue.stated.0.is_empty(),
                     "{name} is recognised by an update alone"
                 );
                 guarded += 1;

@@ -17,8 +17,11 @@ use super::line::{scanned, value};
 
 /// The names of all conversions, as the schema of tables lists them.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let names = schema()["$defs"]["conversion"]["enum"].as_array().unwrap();
-    names.iter().map(|word| word.as_str().unwrap()).collect()
+    let names = schema()["$defs"]["Converter"]["oneOf"].as_array().unwrap();
+    names
+        .iter()
+        .map(|word| word["const"].as_str().unwrap())
+        .collect()
 });
 
 static PROGRAMS: LazyLock<HashMap<&str, Arc<Program>>> =

@@ -1,14 +1,8 @@
 //! The reports of a running conversation on its rules: notes, counts, the log, and errors.
 
-use std::sync::Arc;
-use std::time::Instant;
-
-use acp_relay::conversation::{
-    Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
-};
+use acp_relay::conversation::DialectChoice;
 use acp_relay::dialect::{Library, is_known};
-use acp_relay::jsonrpc::{Frame, Limits, Side};
-use acp_relay::observe::{Event, Observers};
+use acp_relay::jsonrpc::Side;
 use serde_json::{Value, json};
 
 use super::relay;
@@ -48,13 +42,8 @@ fn faulty_table() -> Value {
     })
 }
 
-/// A conversation with an agent of the dialect `mishaps`, and its observers.
-struct Exchange {
-    core: Conversation,
-    out: Outbox,
-    observers: Observers,
-    notes: Vec<Note>,
-}
+/// A conversation with an agent of the dialect `mishaps`.
+struct Exchange(crate::dialect::Exchange);
 
 impl Exchange {
     fn new() -> Self {
@@ -64,39 +53,13 @@ impl Exchange {
             panic!("{faults}");
         }
         let agent = DialectChoice::Named("mishaps".to_owned());
-        let dialects =
-            DialectOptions::new(&Arc::new(library), &DialectChoice::Canonical, &agent).unwrap();
-        let traits = LinkTraits {
-            client_half_close: true,
-            agent_half_close: true,
-            agent_is_child: true,
-            ..LinkTraits::default()
-        };
-        let limits = Limits::default();
-        Self {
-            out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), traits, dialects),
-            observers: Observers::default(),
-            notes: Vec::new(),
-        }
+        let client = DialectChoice::Canonical;
+        Self(crate::dialect::Exchange::new(library, &client, &agent))
     }
 
     /// The agent sends it; returns what the two sides receive.
     fn send(&mut self, message: &Value) -> [Vec<Value>; 2] {
-        let frame = Frame::from(message.to_string());
-        self.core
-            .handle_frame(Side::Agent, frame, Instant::now(), &mut self.out);
-        while let Some(note) = self.out.pop_note() {
-            self.observers.on_event(&Event::Note(&note));
-            self.notes.push(note);
-        }
-        [Side::Client, Side::Agent].map(|side| {
-            let mut received = Vec::new();
-            while let Some(frame) = self.out.pop(side) {
-                received.push(serde_json::from_slice(frame.as_bytes()).unwrap());
-            }
-            received
-        })
+        self.0.send(Side::Agent, message)
     }
 
     fn notify(&mut self, method: &str, params: &Value) -> [Vec<Value>; 2] {
@@ -104,7 +67,7 @@ impl Exchange {
     }
 
     fn counts(&self) -> Vec<String> {
-        let counts = self.observers.counts();
+        let counts = self.0.observers.counts();
         counts.rules().iter().map(ToString::to_string).collect()
     }
 }
@@ -137,6 +100,7 @@ fn effects_of_rules_are_counted_by_dialect_and_rule() {
         ]
     );
     let log: String = exchange
+        .0
         .notes
         .iter()
         .map(|note| format!("{note}\n"))
