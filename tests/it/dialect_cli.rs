@@ -251,8 +251,14 @@ fn faults_of_all_kinds_are_reported_together() {
             ("/titel", "did you mean `title`?"),
         ]
     );
-    let of = |at: usize| found[at]["rule"].as_str();
-    assert_eq!((of(0), of(2), of(7)), (None, Some("shout"), Some("second")));
+    for fault in &found {
+        let of_rule = match fault["pointer"].as_str().unwrap().get(..8) {
+            Some("/rules/0") => json!("shout"),
+            Some("/rules/1") => json!("second"),
+            _ => Value::Null,
+        };
+        assert_eq!(fault["rule"], of_rule);
+    }
 }
 
 #[test]

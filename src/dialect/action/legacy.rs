@@ -174,7 +174,8 @@ impl Translator {
             && let Some(frame) = waiting.pop_front()
         {
             if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
-                let done = self.write(&frame, &at);
+                let mut done = self.write(&frame, &at);
+                out.fired.append(&mut done.fired);
                 collect(done, &frame, &mut replies, out);
             }
         }
@@ -236,6 +237,5 @@ impl Translator {
 fn collect(done: Translation, frame: &Frame, replies: &mut Vec<Frame>, out: &mut Translation) {
     out.replies.extend(done.frames(frame));
     replies.extend(done.replies);
-    out.fired.extend(done.fired);
     out.notes.extend(done.notes);
 }

@@ -143,37 +143,6 @@ fn detection_of_an_agent_ends_after_some_updates() {
 }
 
 #[test]
-fn a_client_with_models_works_with_an_agent_with_models() {
-    let mut exchange = Exchange::new();
-    let name = json!({"name": "JetBrains.WebStorm", "version": "2026.1"});
-    exchange.asks(
-        0,
-        "initialize",
-        json!({"protocolVersion": 1, "clientInfo": name}),
-    );
-    exchange.answers(
-        0,
-        json!({"protocolVersion": 1, "agentInfo": {"name": "gemini-cli", "version": "0.61.0"}}),
-    );
-    exchange.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let received = exchange.answers(1, json!({"sessionId": "s", "models": models()}));
-    assert_eq!(received[0]["result"]["models"], models());
-    let option = &received[0]["result"]["configOptions"][0];
-    assert_eq!(option["category"], "model", "{received:?}");
-    let asked = exchange.asks(
-        2,
-        "session/set_model",
-        json!({"sessionId": "s", "modelId": "b"}),
-    );
-    assert_eq!(asked[0]["method"], "session/set_model", "{asked:?}");
-    assert_eq!(
-        asked[0]["params"],
-        json!({"sessionId": "s", "modelId": "b"})
-    );
-    assert_eq!(exchange.answers(2, json!({}))[0]["result"], json!({}));
-}
-
-#[test]
 fn a_client_with_config_options_works_with_an_agent_with_models() {
     let mut exchange = Exchange::new();
     exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
@@ -191,29 +160,4 @@ fn a_client_with_config_options_works_with_an_agent_with_models() {
     let received = exchange.answers(2, json!({}));
     let option = &received[0]["result"]["configOptions"][0];
     assert_eq!(option["currentValue"], "b", "{received:?}");
-}
-
-#[test]
-fn a_client_with_models_works_with_an_agent_with_config_options() {
-    let mut exchange = Exchange::new();
-    exchange.asks(0, "initialize", json!({"protocolVersion": 1}));
-    exchange.answers(0, json!({"protocolVersion": 1}));
-    exchange.asks(1, "session/new", json!({"cwd": "/", "mcpServers": []}));
-    let options = |current: &str| {
-        json!([{"id": "llm", "name": "Model", "category": "model", "type": "select",
-            "currentValue": current, "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}]}])
-    };
-    exchange.answers(1, json!({"sessionId": "s", "configOptions": options("a")}));
-    let asked = exchange.asks(
-        2,
-        "session/set_model",
-        json!({"sessionId": "s", "modelId": "b"}),
-    );
-    assert_eq!(asked[0]["method"], "session/set_config_option", "{asked:?}");
-    assert_eq!(
-        asked[0]["params"],
-        json!({"sessionId": "s", "configId": "llm", "value": "b"})
-    );
-    let received = exchange.answers(2, json!({"configOptions": options("b")}));
-    assert_eq!(received[0]["result"], json!({}));
 }

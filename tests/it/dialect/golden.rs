@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use acp_relay::dialect::{Library, Translator};
+use acp_relay::dialect::{Translator, Way};
 use acp_relay::jsonrpc::{Frame, Side};
 use serde_json::Value;
 
@@ -49,11 +49,9 @@ pub(super) fn vectors() -> Vec<Value> {
     paths.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     paths.sort();
     let texts = paths.iter().map(|path| fs::read_to_string(path).unwrap());
-    let lines: Vec<String> = texts
-        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
+    let text: String = texts.collect();
+    let lines = text.lines();
     lines
-        .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -61,25 +59,20 @@ pub(super) fn vectors() -> Vec<Value> {
 /// The examples of the tables as vectors.
 pub(super) fn examples() -> Vec<Value> {
     let mut all = Vec::new();
-    for (file, text) in Library::builtin_files() {
-        let table: Value = serde_json::from_str(text).unwrap();
-        for rule in table["rules"].as_array().into_iter().flatten() {
-            for example in rule["examples"].as_array().into_iter().flatten() {
-                let mut vector = example.clone();
-                vector["name"] = format!("{file} {}", rule["id"]).into();
-                vector["dialect_msg"] = example["dialect"].clone();
-                vector["dialect"] = table["dialect"].clone();
-                let from = rule["on"]["from"] == "client";
-                vector["direction"] = if from {
-                    "client_to_agent"
-                } else {
-                    "agent_to_client"
-                }
-                .into();
-                let only = rule.get("only").unwrap_or(&Value::Null);
-                if example.get("way").unwrap_or(only) == "write" {
-                    vector["flow"] = "c2d".into();
-                }
+    for table in super::library().tables() {
+        for rule in &table.rules {
+            for example in &rule.examples {
+                let only = rule.base.only.map_or("both", Way::name);
+                let way = example.get("way").map_or(only, |way| way.as_str().unwrap());
+                let mut vector = Value::Object(example.clone());
+                vector["name"] = format!("{} {}", table.name, rule.id).into();
+                vector["dialect_msg"] = vector["dialect"].take();
+                vector["dialect"] = table.name.as_str().into();
+                vector["direction"] = match rule.on.from {
+                    Side::Client => "client_to_agent".into(),
+                    Side::Agent => "agent_to_client".into(),
+                };
+                vector["flow"] = if way == "write" { "c2d" } else { "d2c" }.into();
                 all.push(vector);
             }
         }
