@@ -12,6 +12,9 @@ use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, scan};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
 
+/// Requests of one end that may be open.
+const MAX_REQUESTS: usize = 1 << 16;
+
 /// The other end of a link. Dropped when no more frames will come.
 pub(super) trait LocalPeer: Send + Sync + 'static {
     /// The current limits.
@@ -66,14 +69,16 @@ pub(super) fn open(
     }
 }
 
-impl OwnRequests {
-    pub(super) fn new(limit: usize) -> Self {
+impl Default for OwnRequests {
+    fn default() -> Self {
         Self {
             last_id: 0,
-            open: PendingRequests::new(limit),
+            open: PendingRequests::new(MAX_REQUESTS),
         }
     }
+}
 
+impl OwnRequests {
     /// A request, and what receives its response; that is closed if there are too many requests.
     pub(super) fn begin(
         &mut self,

@@ -35,6 +35,7 @@ pub(super) struct RemoteAgent {
     pub(super) free_tasks: Arc<Semaphore>,
 }
 
+#[derive(Default)]
 pub(super) struct State {
     /// The client supports forms.
     pub(super) forms: bool,
@@ -91,12 +92,7 @@ impl RemoteAgent {
             tx,
             closed: CancellationToken::new(),
             known: AsyncMutex::new(None),
-            state: Mutex::new(State {
-                forms: false,
-                input_closed: false,
-                sessions: HashMap::new(),
-                requests: OwnRequests::new(max),
-            }),
+            state: Mutex::default(),
             free_tasks: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
         }
     }

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::run::Run;
@@ -23,6 +22,7 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Response};
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
+use crate::transport::http::port::Port;
 use crate::transport::{IncomingLink, Link, Peer, PeerKind};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
@@ -30,14 +30,11 @@ const MAX_QUEUED: usize = 1 << 16;
 
 /// The context of all connections.
 pub(super) struct AgentContext {
+    pub(super) port: Arc<Port>,
     /// The URL of the service.
     pub(super) base: String,
     /// The answer to permission requests for clients that cannot be asked.
     pub(super) default_permission: Permissions,
-    pub(super) limits: Arc<Limits>,
-    pub(super) arrivals: mpsc::Sender<IncomingLink>,
-    /// Cancelled when no more links may be opened.
-    pub(super) closing: CancellationToken,
 }
 
 /// The connection to one agent.
@@ -74,6 +71,7 @@ type LinkResult = ApiResult<(LinkId, Arc<AgentInfo>)>;
 struct LinkId(u64);
 
 /// The state shared by the end of the link and the callers.
+#[derive(Default)]
 struct State {
     link: LinkId,
     /// The frames for the agent; `None` when the link is closed.
@@ -98,17 +96,7 @@ impl AgentConnection {
         let conn = Self {
             context: context.clone(),
             last: AsyncMutex::default(),
-            state: Mutex::new(State {
-                link: LinkId::default(),
-                frames: None,
-                calls: OwnRequests::new(MAX_QUEUED),
-                turns: HashMap::new(),
-                histories: HashMap::new(),
-                info: None,
-                failed: false,
-                uses_forms: false,
-                permits: false,
-            }),
+            state: Mutex::default(),
             config,
         };
         conn.update(&conn.config);
@@ -175,7 +163,7 @@ impl AgentConnection {
     /// Opens a link and initialises the agent.
     async fn open_link(self: &Arc<Self>) -> LinkResult {
         let closed = || ApiError::unavailable("the relay is shutting down");
-        if self.context.closing.is_cancelled() {
+        if self.context.port.closing.is_cancelled() {
             return Err(closed());
         }
         let (link, opened) = self.new_link();
@@ -183,10 +171,10 @@ impl AgentConnection {
             from: "agent-connect".to_owned(),
             finish: Box::pin(std::future::ready(Ok(opened))),
         };
-        let sent = self.context.arrivals.send(arrival).await;
+        let sent = self.context.port.arrivals.send(arrival).await;
         sent.map_err(|_| closed())?;
         let call = self.call(link, "initialize", &messages::initialize());
-        let fault = match timeout(self.context.limits.agent_connect_start, call).await {
+        let fault = match timeout(self.context.port.limits.agent_connect_start, call).await {
             Ok(Ok(initialized)) => return Ok((link, Arc::new(self.describe(&initialized)))),
             Ok(Err(error)) => {
                 let why = error["message"].as_str().unwrap_or("no reason given");
@@ -365,7 +353,7 @@ impl AgentConnection {
         let mut state = self.state.lock();
         state.close();
         state.frames = Some(tx);
-        state.calls = OwnRequests::new(MAX_QUEUED);
+        state.calls = OwnRequests::default();
         state.link.0 += 1;
         let id = state.link;
         let peer = Peer {
@@ -445,7 +433,7 @@ struct LinkEnd {
 
 impl LocalPeer for LinkEnd {
     fn limits(&self) -> Arc<Limits> {
-        self.conn.context.limits.clone()
+        self.conn.context.port.limits.clone()
     }
 
     fn receive(self: &Arc<Self>, message: Message) {

@@ -80,11 +80,9 @@ fn serve(
         webhooks.send(&webhook, &run);
     }
     let context = AgentContext {
+        port: port.clone(),
         base: base.clone(),
         default_permission: service.default_permission,
-        limits: port.limits.clone(),
-        arrivals: port.arrivals.clone(),
-        closing: port.closing.clone(),
     };
     let agents = Agents::new(context, &service.agents);
     if let Some(only) = only(&agents.all()) {
