@@ -3,7 +3,6 @@
 mod envelope;
 mod properties;
 mod replies;
-mod scanner;
 mod syntax;
 
 use acp_relay::jsonrpc::{Envelope, Frame, FrameError, Id, IdBuf, Limits, Scanned, scan};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use super::refusal::Refusal;
 use super::streams::Streams;
 use crate::jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
+    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, named_session,
+    scan_and_mark,
 };
 
 /// Longest session id that is tracked, in bytes.
@@ -45,7 +46,7 @@ pub(super) struct Routing {
     pub(super) client_requests: PendingRequests<ClientRequest>,
     /// The session of each.
     agent_requests: PendingRequests<Option<Box<str>>>,
-    scanner: Scanner,
+    limits: Arc<Limits>,
 }
 
 /// An open request of the client.
@@ -67,7 +68,7 @@ impl Routing {
         Self {
             client_requests: PendingRequests::new(limits.in_flight),
             agent_requests: PendingRequests::new(limits.in_flight),
-            scanner: Scanner::new(limits),
+            limits,
         }
     }
 
@@ -78,7 +79,7 @@ impl Routing {
         frame: &mut Frame,
         streams: &mut Streams,
     ) -> (Option<Arc<str>>, Option<IdBuf>) {
-        match self.scanner.scan(frame) {
+        match scan_and_mark(frame, &self.limits) {
             Scanned::Message(envelope) if envelope.kind.is_answer() => {
                 let answered = self.client_requests.remove(envelope.id(frame));
                 let (id, request) = answered.unzip();
