@@ -16,7 +16,7 @@ use crate::conversation::{Cause, Note};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, ErrorSource, Reason};
 use crate::observe::metrics::RecordingResult;
-use crate::observe::{NoteLogger, Observers, RuleCount, Stat};
+use crate::observe::{Event, NoteLogger, Observers, RuleCount};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
@@ -174,7 +174,7 @@ async fn reject_unrecorded(
     let reason = Reason::unrecorded();
     reject(client, &reason, &context.limits, &context.stop).await;
     let cause = Cause::Unrecorded;
-    observers.on_stat(&Stat::Ended(&cause, Instant::now()));
+    observers.on_event(&Event::Ended(&cause, Instant::now()));
     let mut counts = observers.counts().clone();
     counts.add(&Note::Unrecorded { why });
     End {

@@ -65,7 +65,7 @@ pub use dialect_options::{Detection, DialectChoice, DialectOptions};
 pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 pub use non_json::LogRedaction;
 pub use note::Note;
-pub use outbox::{Command, Outbox};
+pub use outbox::{Command, Needs, Outbox};
 pub use shutdown_state::Cause;
 pub use state::{Conversation, LinkTraits};
 pub use summary::{Content, MessageSummary, SessionHash, Topic, TraceAssigner};

@@ -16,13 +16,23 @@ pub struct Outbox {
     commands: VecDeque<Command>,
     notes: VecDeque<Note>,
     summaries: VecDeque<MessageSummary>,
-    wants_summaries: bool,
-    /// The envelope of the last message received, when envelopes are wanted.
+    /// The envelope of the last message received, when envelopes are needed.
     envelope: Option<Envelope>,
-    wants_envelopes: bool,
-    wants_traces: bool,
+    needs: Needs,
     frames: usize,
     bytes: usize,
+}
+
+/// What the observers of a conversation need besides its frames and notes; it is made for them
+/// alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Summaries of messages, and statistics.
+    pub summaries: bool,
+    /// Trace contexts in the summaries.
+    pub traces: bool,
+    /// Envelopes.
+    pub envelopes: bool,
 }
 
 /// An action on the agent's process.
@@ -44,6 +54,18 @@ struct Lane {
     close_reason: Option<CloseReason>,
 }
 
+impl Needs {
+    /// What either of the two needs.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            summaries: self.summaries || other.summaries,
+            traces: self.traces || other.traces,
+            envelopes: self.envelopes || other.envelopes,
+        }
+    }
+}
+
 impl Outbox {
     /// An empty outbox with the bounds of `limits`.
     #[must_use]
@@ -53,10 +75,8 @@ impl Outbox {
             commands: VecDeque::new(),
             notes: VecDeque::new(),
             summaries: VecDeque::new(),
-            wants_summaries: false,
             envelope: None,
-            wants_envelopes: false,
-            wants_traces: false,
+            needs: Needs::default(),
             frames: limits.queue_frames,
             bytes: limits.queue_bytes,
         }
@@ -130,15 +150,15 @@ impl Outbox {
         self.notes.pop_front()
     }
 
-    /// Has every message summarised from now on. The caller has to take the summaries.
-    pub const fn want_summaries(&mut self) {
-        self.wants_summaries = true;
+    /// Sets what is made from now on. The caller has to take the summaries.
+    pub const fn set_needs(&mut self, needs: Needs) {
+        self.needs = needs;
     }
 
-    /// Has summaries made, each with its trace context.
-    pub const fn want_traces(&mut self) {
-        self.wants_summaries = true;
-        self.wants_traces = true;
+    /// What is made.
+    #[must_use]
+    pub const fn needs(&self) -> Needs {
+        self.needs
     }
 
     /// The summary of the next message that was passed on.
@@ -146,21 +166,16 @@ impl Outbox {
         self.summaries.pop_front()
     }
 
-    /// Keeps the envelope of each message received from now on, until the next one.
-    pub const fn want_envelopes(&mut self) {
-        self.wants_envelopes = true;
-    }
-
     /// The envelope of the last message; `None` when that was not valid, or envelopes are not
-    /// wanted.
+    /// needed.
     #[must_use]
     pub const fn envelope(&self) -> Option<&Envelope> {
         self.envelope.as_ref()
     }
 
-    /// Keeps the envelope of a received message, if envelopes are wanted.
+    /// Keeps the envelope of a received message, if envelopes are needed.
     pub(super) fn record_envelope(&mut self, scanned: &Scanned) {
-        if self.wants_envelopes {
+        if self.needs.envelopes {
             self.envelope = match scanned {
                 Scanned::Message(envelope) => Some(*envelope),
                 _ => None,
@@ -168,17 +183,9 @@ impl Outbox {
         }
     }
 
-    pub(super) const fn wants_summaries(&self) -> bool {
-        self.wants_summaries
-    }
-
-    pub(super) const fn wants_traces(&self) -> bool {
-        self.wants_traces
-    }
-
-    /// Adds a summary, if they are wanted.
+    /// Adds a summary, if they are needed.
     pub(super) fn summarise(&mut self, summary: impl FnOnce() -> MessageSummary) {
-        if self.wants_summaries {
+        if self.needs.summaries {
             self.summaries.push_back(summary());
         }
     }

@@ -222,13 +222,10 @@ impl Conversation {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                let wants_trace = out.wants_traces();
+                let needs = out.needs();
                 out.summarise(|| {
-                    MessageSummary::of_call(from, &frame, envelope, now).traced(
-                        &frame,
-                        envelope,
-                        wants_trace,
-                    )
+                    MessageSummary::of_call(from, &frame, envelope, now)
+                        .traced(&frame, envelope, needs)
                 });
                 self.apply_policy(to, frame, envelope, None, out);
             }
@@ -251,10 +248,10 @@ impl Conversation {
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.requests += 1;
-        let summary = out.wants_summaries().then(|| {
+        let summary = out.needs().summaries.then(|| {
             let mut summary = MessageSummary::of_call(from, &frame, envelope, now);
             summary.topic.request = self.requests;
-            summary.traced(&frame, envelope, out.wants_traces())
+            summary.traced(&frame, envelope, out.needs())
         });
         if let Some(reason) = self.refusal(from) {
             if let Some(summary) = summary {
@@ -341,15 +338,12 @@ impl Conversation {
         if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
-            let wants_trace = out.wants_traces();
+            let needs = out.needs();
             out.summarise(|| {
                 let waited = now.saturating_duration_since(answered.requested_at);
                 let topic = answered.topic;
-                MessageSummary::of_answer(from, &frame, envelope, topic, waited, now).traced(
-                    &frame,
-                    envelope,
-                    wants_trace,
-                )
+                MessageSummary::of_answer(from, &frame, envelope, topic, waited, now)
+                    .traced(&frame, envelope, needs)
             });
             let method = Some(&answered.method[..]);
             if original_id.as_id().json() == id.json() {

@@ -1,6 +1,6 @@
 //! Summarises a message for metrics and traces, in fixed terms.
 //!
-//! Only made for observers (`Outbox::want_summaries`), of canonical messages, from the member index
+//! Only made for observers that need them, of canonical messages, from the member index
 //! that `scan` has made anyway: nothing is parsed twice and nothing is allocated. It contains no
 //! text of a peer, except what a `TraceContext` has for traces.
 
@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
+use super::Needs;
 use super::known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 use super::tokens::{self, Tokens};
 use super::trace_context::TraceContext;
@@ -160,9 +161,9 @@ impl MessageSummary {
         }
     }
 
-    /// Adds its trace context, if that is wanted.
-    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, wanted: bool) -> Self {
-        if wanted {
+    /// Adds its trace context, if that is needed.
+    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, needs: Needs) -> Self {
+        if needs.traces {
             let is_tool_call = matches!(
                 self.content,
                 Content::ToolCalled(..) | Content::ToolUpdated(_)

@@ -1,7 +1,7 @@
 //! What only traces need of a message: texts that peers have chosen, such as the id of a request
 //! and the trace it belongs to.
 //!
-//! Only made on request (`Outbox::want_traces`), and never for the messages that make up most of a
+//! Only made for observers that need it, and never for the messages that make up most of a
 //! conversation.
 
 use super::known_values::Method;

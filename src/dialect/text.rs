@@ -1,13 +1,13 @@
-//! Reads JSON text that is known to be valid, without building values.
+//! Compares and converts JSON text that is known to be valid.
 //!
-//! `jsonrpc::scan` has validated the text; here its parts are located. Invalid input (a bug) yields
-//! wrong slices, never a panic.
-
-use std::borrow::Cow;
-use std::cmp::Ordering;
+//! `jsonrpc::text` locates the parts of a text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+pub(super) use crate::jsonrpc::text::{
+    items, member, members, same_name, string, string_end, unescape,
+};
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -27,20 +27,6 @@ pub enum JsonType {
     Object,
 }
 
-/// The members of an object: raw names without their quotes, raw values.
-#[derive(Clone, Debug)]
-pub(super) struct Members<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-/// The elements of an array.
-#[derive(Clone, Debug)]
-pub(super) struct Items<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
 impl JsonType {
     /// The type of a value, by its first byte.
     pub(super) fn of(text: &[u8]) -> Self {
@@ -53,156 +39,6 @@ impl JsonType {
             Some(_) => Self::Number,
         }
     }
-}
-
-/// The members of the object that `text` is.
-pub(super) fn members(text: &[u8]) -> Members<'_> {
-    Members { text, at: 1 }
-}
-
-/// The elements of the array that `text` is.
-pub(super) fn items(text: &[u8]) -> Items<'_> {
-    Items { text, at: 1 }
-}
-
-impl<'a> Iterator for Members<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = separator(self.text, self.at);
-        if self.text.get(start) != Some(&b'"') {
-            return None;
-        }
-        let end = string_end(self.text, start);
-        let colon = space(self.text, end);
-        let from = space(self.text, colon + 1);
-        let to = value_end(self.text, from);
-        self.at = to;
-        Some((self.text.get(start + 1..end - 1)?, self.text.get(from..to)?))
-    }
-}
-
-impl<'a> Iterator for Items<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let from = separator(self.text, self.at);
-        if matches!(self.text.get(from), None | Some(b']')) {
-            return None;
-        }
-        let to = value_end(self.text, from);
-        self.at = to;
-        self.text.get(from..to)
-    }
-}
-
-/// Skips white space.
-fn space(text: &[u8], mut at: usize) -> usize {
-    while matches!(text.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-        at += 1;
-    }
-    at
-}
-
-/// Skips white space and one comma.
-fn separator(text: &[u8], at: usize) -> usize {
-    let at = space(text, at);
-    match text.get(at) {
-        Some(b',') => space(text, at + 1),
-        _ => at,
-    }
-}
-
-/// The position after the string that starts at `at`.
-fn string_end(text: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(rest) = text.get(at..) {
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(step) if rest[step] == b'"' => return at + step + 1,
-            Some(step) => at += step + 2,
-            None => break,
-        }
-    }
-    text.len()
-}
-
-/// The position after the value that starts at `start`.
-pub(super) fn value_end(text: &[u8], start: usize) -> usize {
-    let mut at = start;
-    match text.get(at) {
-        Some(b'"') => string_end(text, at),
-        Some(b'{' | b'[') => {
-            let mut depth = 0_usize;
-            while let Some(byte) = text.get(at) {
-                match byte {
-                    b'"' => {
-                        at = string_end(text, at);
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        if depth == 0 {
-                            return at + 1;
-                        }
-                    }
-                    _ => {}
-                }
-                at += 1;
-            }
-            text.len()
-        }
-        Some(_) => {
-            while let Some(byte) = text.get(at) {
-                if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') {
-                    break;
-                }
-                at += 1;
-            }
-            // At least one byte is consumed, so that iteration ends.
-            at.max(start + 1)
-        }
-        None => text.len(),
-    }
-}
-
-/// Whether a raw name (without quotes) is `plain`.
-#[inline]
-pub(super) fn same_name(raw: &[u8], plain: &str) -> bool {
-    match raw.len().cmp(&plain.len()) {
-        Ordering::Less => false,
-        Ordering::Equal => raw == plain.as_bytes() && !raw.contains(&b'\\'),
-        // Every escape is longer than the character, and escapes in names are rare.
-        Ordering::Greater => {
-            (raw[0] == b'\\' || plain.as_bytes().first() == Some(&raw[0]))
-                && is_escaped_form(raw, plain)
-        }
-    }
-}
-
-/// Whether `raw` is `plain` written with escapes.
-#[inline(never)]
-fn is_escaped_form(raw: &[u8], plain: &str) -> bool {
-    let mut both = raw.iter().zip(plain.as_bytes());
-    let differs = |(one, other): &(&u8, &u8)| **one == b'\\' || one != other;
-    let begins = both.find(differs).is_some_and(|(byte, _)| *byte == b'\\');
-    begins && unescape(raw).is_some_and(|name| name == plain)
-}
-
-/// The text of a raw string without its quotes; `None` when it contains half a surrogate pair.
-pub(super) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
-    if memchr::memchr(b'\\', raw).is_none() {
-        return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
-    }
-    let quoted = [b"\"", raw, b"\""].concat();
-    serde_json::from_slice::<String>(&quoted)
-        .ok()
-        .map(Cow::Owned)
-}
-
-/// The text of a JSON string, quotes included; `None` for other values.
-pub(super) fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
-    unescape(raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
 }
 
 /// A text as a JSON string, with its quotes.
@@ -317,17 +153,6 @@ pub(super) fn integer(number: &[u8]) -> Option<String> {
     // Beyond that doubles are not exact. A zero loses its sign.
     let exact = value.fract() == 0.0 && value.abs() < 9e15;
     exact.then(|| format!("{:.0}", value + 0.0))
-}
-
-/// The member of an object by its name. The last one counts, as it does for most readers.
-pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    if JsonType::of(object) != JsonType::Object {
-        return None;
-    }
-    members(object)
-        .filter(|(raw, _)| same_name(raw, name))
-        .map(|(_, value)| value)
-        .last()
 }
 
 /// The value of a member or an element.

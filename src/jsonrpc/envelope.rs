@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::key::unescaped;
+use super::text::{member_text, string, unescaped};
 use super::{Frame, Id, MemberIndex, Span};
 
 /// The kinds of messages in JSON-RPC 2.0.
@@ -143,4 +143,17 @@ impl IdAt {
             Self::String(span) => Id::String(span.of(text)),
         }
     }
+}
+
+/// The session that the body of a message names, if it does.
+#[must_use]
+pub fn named_session<'a>(frame: &'a Frame, at: &Envelope) -> Option<Cow<'a, str>> {
+    const NAME: &str = "sessionId";
+    let Some(index) = &at.index else {
+        return member_text(at.body(frame)?, NAME);
+    };
+    let text = frame.as_bytes();
+    let mut members = index.members();
+    let session = members.find(|member| member.has_name(NAME, text))?;
+    string(session.value.of(text))
 }

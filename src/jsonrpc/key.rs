@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::text::unescaped;
+
 /// A member's name, as spelled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key<'a> {
@@ -37,15 +39,4 @@ impl<'a> Key<'a> {
             false => Cow::Borrowed(self.raw),
         }
     }
-}
-
-/// A name, from the text between its quotes.
-pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', raw).is_some() {
-        let quoted = [b"\"", raw, b"\""].concat();
-        if let Ok(text) = serde_json::from_slice::<String>(&quoted) {
-            return Cow::Owned(text);
-        }
-    }
-    String::from_utf8_lossy(raw)
 }

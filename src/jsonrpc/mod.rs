@@ -9,7 +9,7 @@
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
 //! - `pending_requests` is the table of open requests by id.
-//! - `member` finds one member of an object, `printable` makes untrusted text safe to show, and
+//! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text safe to show, and
 //!   `duration` reads durations.
 
 mod close_reason;
@@ -24,7 +24,6 @@ mod id;
 mod json;
 mod key;
 pub mod limits;
-mod member;
 mod member_index;
 mod pending_requests;
 mod printable;
@@ -33,21 +32,22 @@ mod scan;
 mod side;
 mod span;
 mod string_scan;
+pub mod text;
 
 pub use close_reason::CloseReason;
 pub use duration::parse_duration;
-pub use envelope::{Envelope, IdAt, Kind};
+pub use envelope::{Envelope, IdAt, Kind, named_session};
 pub use exit::Exit;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};
 pub use id::{Id, IdBuf};
 pub use json::is_json;
-pub(crate) use key::unescaped;
 pub use limits::Limits;
-pub use member::{member, member_range, member_text, named_session};
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub use pending_requests::{PendingRequests, Rejected};
 pub use printable::printable;
 pub use scan::{Scanned, scan, scan_and_mark, scan_head, scan_text};
 pub use side::Side;
 pub use span::Span;
+pub(crate) use text::unescaped;
+pub use text::{member, member_range, member_text};

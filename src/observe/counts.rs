@@ -141,7 +141,7 @@ impl Observer for MessageCounter {
             Event::Received(from, frame) => self.0.received[*from as usize].add(frame.len()),
             Event::Sent(to, frame) => self.0.sent[*to as usize].add(frame.len()),
             Event::Note(note) => self.0.add(note),
-            Event::Parsed(_) | Event::Settled(_) => {}
+            _ => {}
         }
     }
 }

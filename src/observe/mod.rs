@@ -14,5 +14,5 @@ pub mod traces;
 
 pub use counts::{Counts, MessageCounter, RuleCount, Traffic};
 pub use note_logger::NoteLogger;
-pub use observer::{Event, Observer, Stat};
+pub use observer::{Event, Observer};
 pub use observers::Observers;

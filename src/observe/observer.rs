@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::conversation::{Cause, MessageSummary, Note};
+use crate::conversation::{Cause, MessageSummary, Needs, Note};
 use crate::jsonrpc::{Envelope, Frame, Side};
 
 /// Something that happened in a conversation.
@@ -21,12 +21,7 @@ pub enum Event<'a> {
     /// Everything that the last received frame causes is done: so many frames wait now for the
     /// client and for the agent, in the order in which they will be sent.
     Settled([usize; 2]),
-}
-
-/// A fact for statistics.
-#[derive(Clone, Copy, Debug)]
-pub enum Stat<'a> {
-    /// A message was forwarded.
+    /// A message was forwarded. Only sent if an observer needs summaries, as all that follow.
     Forwarded(&'a MessageSummary),
     /// A side was not read for so long, because others were behind.
     Paused(Side, Duration),
@@ -50,24 +45,9 @@ pub trait Observer: Send {
     /// Handles an event. Must return quickly.
     fn on_event(&mut self, event: &Event<'_>);
 
-    /// Whether it needs statistics: they are collected only for observers that do.
-    fn wants_stats(&self) -> bool {
-        false
-    }
-
-    /// Whether it needs envelopes ([`Event::Parsed`]).
-    fn wants_envelopes(&self) -> bool {
-        false
-    }
-
-    /// Whether it makes traces: trace contexts are read only for observers that do.
-    fn wants_traces(&self) -> bool {
-        false
-    }
-
-    /// Handles a fact for statistics. Must return quickly.
-    fn on_stat(&mut self, stat: &Stat<'_>) {
-        let _ = stat;
+    /// What it needs besides frames and notes.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// Called when no more can be done at the moment. What was collected should not wait for the

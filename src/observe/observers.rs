@@ -3,8 +3,8 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use super::{Counts, Event, MessageCounter, Observer, Stat};
-use crate::conversation::TraceAssigner;
+use super::{Counts, Event, MessageCounter, Observer};
+use crate::conversation::{Needs, TraceAssigner};
 
 /// The observers of one conversation.
 #[derive(Default)]
@@ -37,36 +37,16 @@ impl Observers {
         }
     }
 
-    /// Whether any of them wants statistics.
+    /// What any of them needs.
     #[must_use]
-    pub fn want_stats(&self) -> bool {
-        self.others.iter().any(|observer| observer.wants_stats())
-    }
-
-    /// Whether any of them wants envelopes.
-    #[must_use]
-    pub fn want_envelopes(&self) -> bool {
-        self.others
-            .iter()
-            .any(|observer| observer.wants_envelopes())
-    }
-
-    /// Whether any of them makes traces.
-    #[must_use]
-    pub fn want_traces(&self) -> bool {
-        self.others.iter().any(|observer| observer.wants_traces())
+    pub fn needs(&self) -> Needs {
+        let all = self.others.iter().map(|observer| observer.needs());
+        all.fold(Needs::default(), Needs::or)
     }
 
     /// The marker of requests, if one was set.
     pub fn marker(&mut self) -> Option<Box<dyn TraceAssigner>> {
         self.marker.take()
-    }
-
-    /// Sends a fact to all.
-    pub fn on_stat(&mut self, stat: &Stat<'_>) {
-        for observer in &mut self.others {
-            observer.on_stat(stat);
-        }
     }
 
     /// Calls `flush` of all.
@@ -95,8 +75,8 @@ impl Observers {
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Taps")
-            .field("meter", &self.counter)
+        f.debug_struct("Observers")
+            .field("counter", &self.counter)
             .finish_non_exhaustive()
     }
 }

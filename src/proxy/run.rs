@@ -18,7 +18,7 @@ use super::{ConnectRefusal, End};
 use crate::conversation::{Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Limits, Side};
-use crate::observe::{Event, Observers, Stat};
+use crate::observe::{Event, Observers};
 use crate::policy::MessagePolicy;
 use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, StopStep};
 
@@ -67,15 +67,17 @@ pub fn run(
     stop: &StopSignals,
 ) -> impl Future<Output = End> + Send + use<> {
     let marker = observers.marker();
+    let mut outbox = Outbox::new(&limits);
+    outbox.set_needs(observers.needs());
     let drain = limits.drain;
     let mut relay = RelayLoop {
         drain,
         drained: None,
         closing: Closing::of(&client, limits.close_grace),
-        outbox: outbox(&limits, &observers),
+        outbox,
         pauses: Pauses::default(),
         idle: [false; 2],
-        wants_stats: observers.want_stats(),
+        counts_time: observers.needs().summaries,
         conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
             .with_policy(policy)
             .with_log_redaction(agent.guard.log_redaction())
@@ -101,10 +103,10 @@ pub fn run(
     };
     poll_fn(move |cx| {
         let end = relay.poll(cx);
-        if relay.wants_stats {
+        if relay.counts_time {
             let sides = [Side::Client, Side::Agent];
             let waits = sides.map(|side| relay.outbox.waiting_bytes(side));
-            relay.observers.on_stat(&Stat::Queued(waits));
+            relay.observers.on_event(&Event::Queued(waits));
         }
         relay.observers.flush();
         end
@@ -118,8 +120,8 @@ struct RelayLoop {
     drained: Option<Instant>,
     outbox: Outbox,
     observers: Observers,
-    /// Whether statistics are wanted, which cost a look at the clock.
-    wants_stats: bool,
+    /// Whether statistics are needed, which cost a look at the clock.
+    counts_time: bool,
     pauses: Pauses,
     /// Sides without input since the task was woken; they wake it when they have some.
     idle: [bool; 2],
@@ -210,9 +212,9 @@ impl RelayLoop {
             // Notes have no bound of their own, so they must not accumulate.
             self.process_outbox();
         }
-        if self.wants_stats && messages > 0 {
+        if self.counts_time && messages > 0 {
             let took = Instant::now().into_std().saturating_duration_since(now);
-            self.observers.on_stat(&Stat::Processed {
+            self.observers.on_event(&Event::Processed {
                 from: side,
                 messages,
                 took,
@@ -228,7 +230,7 @@ impl RelayLoop {
             self.process_outbox();
         }
         if let Some(span) = self.pauses.mark(side, blocked, now) {
-            self.observers.on_stat(&Stat::Paused(side, span));
+            self.observers.on_event(&Event::Paused(side, span));
         }
         moved
     }
@@ -366,7 +368,7 @@ impl RelayLoop {
             });
         }
         while let Some(summary) = self.outbox.pop_summary() {
-            self.observers.on_stat(&Stat::Forwarded(&summary));
+            self.observers.on_event(&Event::Forwarded(&summary));
         }
         while let Some(note) = self.outbox.pop_note() {
             self.observers.on_event(&Event::Note(&note));
@@ -380,7 +382,7 @@ impl RelayLoop {
         let closed = self.writers[Side::Client as usize].is_closed() && self.poll_closing(cx);
         if closed {
             self.observers
-                .on_stat(&Stat::Ended(&cause, Instant::now().into_std()));
+                .on_event(&Event::Ended(&cause, Instant::now().into_std()));
         }
         closed.then(|| End {
             cause,
@@ -435,19 +437,4 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
         announce_exit: client.peer.kind == PeerKind::Remote,
     }
-}
-
-/// An outbox for the wishes of the observers.
-fn outbox(limits: &Limits, observers: &Observers) -> Outbox {
-    let mut outbox = Outbox::new(limits);
-    if observers.want_stats() {
-        outbox.want_summaries();
-    }
-    if observers.want_envelopes() {
-        outbox.want_envelopes();
-    }
-    if observers.want_traces() {
-        outbox.want_traces();
-    }
-    outbox
 }

@@ -19,7 +19,8 @@ use serde_json::value::RawValue;
 use super::expand::{expand, needs_expanding, one_line};
 use super::files::open_source;
 use super::surrogates::{decode_bytes, encode_bytes};
-use super::{EventKind, Parsed, Payload, SegmentSource, members};
+use super::{EventKind, Parsed, Payload, SegmentSource};
+use crate::jsonrpc::text::member;
 use crate::jsonrpc::{Frame, Kind, Side};
 
 /// Limit of a line in bytes: the default limit of a message, and a little for the members of a
@@ -192,8 +193,7 @@ impl Line {
     /// The capture's `ts` in microseconds since the beginning.
     #[must_use]
     pub fn micros(&self) -> Option<u64> {
-        let (_, at) = members(&self.bytes).find(|(name, _)| *name == b"ts")?;
-        let seconds: f64 = serde_json::from_slice(&self.bytes[at]).ok()?;
+        let seconds: f64 = serde_json::from_slice(member(&self.bytes, "ts")?).ok()?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

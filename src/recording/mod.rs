@@ -58,7 +58,6 @@ pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
 pub use read::{Entry, SegmentReader};
-pub use redact::members;
 pub use surrogates::{
     decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
 };

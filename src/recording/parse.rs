@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use super::event::{EventKind, Header, Message, Payload, RecordedEvent, VERSION};
-use super::members;
 use super::seconds;
 use super::write::{TAIL, checksum};
+use crate::jsonrpc::text::members;
 use crate::jsonrpc::{Kind, Side};
 
 /// The contents of a line.
@@ -95,7 +95,7 @@ fn read(line: &Bytes) -> Result<Parsed, LineError> {
         _ => line,
     };
     check(line)?;
-    let members = Members(members(line).map(|(name, at)| (name, &line[at])).collect());
+    let members = Members(members(line).collect());
     if let Some(version) = members.read("acpr") {
         return match version {
             0 => Err(LineError::Malformed("version 0 never was")),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{Metrics, Parties, Transport};
-use acp_relay::observe::{Event, Observer as _, Stat};
+use acp_relay::observe::{Event, Observer as _};
 use criterion::Criterion;
 
 use super::samples;
@@ -64,7 +64,7 @@ pub(super) fn counting(c: &mut Criterion) {
         });
         let counted = turn > 0;
         if counted {
-            out.want_summaries();
+            out.set_needs(observer.needs());
         }
         let mut messages = 0;
         group.bench_function(format!("{name}, update of 240 B"), |b| {
@@ -75,7 +75,7 @@ pub(super) fn counting(c: &mut Criterion) {
                 }
                 core.handle_frame(Side::Agent, frame, now, &mut out);
                 while let Some(summary) = out.pop_summary() {
-                    observer.on_stat(&Stat::Forwarded(&summary));
+                    observer.on_event(&Event::Forwarded(&summary));
                 }
                 while let Some(frame) = out.pop(Side::Client) {
                     if counted {

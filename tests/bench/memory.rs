@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use acp_relay::conversation::{Conversation, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::metrics::{ConversationMetrics, Metrics, Parties, Transport};
-use acp_relay::observe::{Event, Observer as _, Stat};
+use acp_relay::observe::{Event, Observer as _};
 
 const MESSAGES: u64 = 10_000_000;
 /// Messages that are read before the conversation's loop begins its next turn.
@@ -70,7 +70,7 @@ fn play(
         observer.on_event(&Event::Received(*side, &frame));
         core.handle_frame(*side, frame, now, out);
         while let Some(summary) = out.pop_summary() {
-            observer.on_stat(&Stat::Forwarded(&summary));
+            observer.on_event(&Event::Forwarded(&summary));
         }
         while let Some(note) = out.pop_note() {
             observer.on_event(&Event::Note(&note));
@@ -82,7 +82,7 @@ fn play(
         }
         read += 1;
         if read % TURN == 0 {
-            observer.on_stat(&Stat::Processed {
+            observer.on_event(&Event::Processed {
                 from: *side,
                 messages: TURN,
                 took: Duration::from_micros(TURN),
@@ -107,7 +107,7 @@ fn main() {
     });
     let limits = Arc::new(Limits::default());
     let mut out = Outbox::new(&limits);
-    out.want_summaries();
+    out.set_needs(observer.needs());
     let mut core = Conversation::new(limits, LinkTraits::default(), DialectOptions::canonical());
     play(&mut core, &mut out, &mut observer, 1000);
     let before = resident();

@@ -15,7 +15,8 @@ use super::labels::Closing;
 use super::open_conversation::OpenConversation;
 use super::shared::Metrics;
 use super::stats::Parties;
-use crate::observe::{Event, Observer, Stat};
+use crate::conversation::Needs;
+use crate::observe::{Event, Observer};
 
 /// Counts one conversation. Dropping it counts the end.
 pub struct ConversationMetrics {
@@ -75,28 +76,26 @@ impl Observer for ConversationMetrics {
             }
             Event::Sent(to, frame) => self.conversation().bytes(*to, 1, frame.len() as u64),
             Event::Note(note) => self.conversation().note(note),
-            Event::Parsed(_) | Event::Settled(_) => {}
-        }
-    }
-
-    fn wants_stats(&self) -> bool {
-        true
-    }
-
-    fn on_stat(&mut self, stat: &Stat<'_>) {
-        match stat {
-            Stat::Forwarded(summary) => self.conversation().passed(summary),
-            Stat::Paused(side, took) => self.metrics.paused(*side, *took),
-            Stat::Processed {
+            Event::Forwarded(summary) => self.conversation().passed(summary),
+            Event::Paused(side, took) => self.metrics.paused(*side, *took),
+            Event::Processed {
                 from,
                 messages,
                 took,
             } => self.conversation().processed(*from, *messages, *took),
-            Stat::Queued(bytes) => self.conversation().queued = *bytes,
-            Stat::Ended(cause, now) => {
+            Event::Queued(bytes) => self.conversation().queued = *bytes,
+            Event::Ended(cause, now) => {
                 self.closing = Closing::of(cause);
                 self.ended = Some(*now);
             }
+            Event::Parsed(_) | Event::Settled(_) => {}
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            summaries: true,
+            ..Needs::default()
         }
     }
 

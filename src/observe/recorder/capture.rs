@@ -17,7 +17,7 @@ use super::pairing::MessageInfo;
 use super::queue::{OverflowPolicy, Queue};
 use super::recording_writer::{RecordingPlan, RecordingWriter};
 use super::writer_thread::{WriterSlot, WriterThread};
-use crate::conversation::Note;
+use crate::conversation::{Needs, Note};
 use crate::jsonrpc::{Frame, Side};
 use crate::observe::{Event, Observer};
 use crate::recording::EventKind;
@@ -334,11 +334,15 @@ impl Observer for Recorder {
                 self.store_latest();
                 self.set_cause(*waiting);
             }
+            _ => {}
         }
     }
 
-    fn wants_envelopes(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs {
+            envelopes: true,
+            ..Needs::default()
+        }
     }
 
     fn flush(&mut self) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
-use crate::jsonrpc::{Envelope, Id, IdAt, IndexedMember, Kind, Side, Span};
+use crate::jsonrpc::{Envelope, Id, IdAt, IndexedMember, Kind, Side, Span, member_range};
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;
@@ -158,8 +158,7 @@ impl RequestTable {
         MessageInfo::of(envelope, text).unwrap_or_else(|| {
             let session = envelope.body.and_then(|body| {
                 self.session_finder.find(body.of(text))?;
-                let mut members = crate::recording::members(body.of(text));
-                let (_, at) = members.find(|(name, _)| *name == b"sessionId")?;
+                let at = member_range(body.of(text), "sessionId")?;
                 let place = |at: usize| u32::try_from(at).ok().map(|at| body.start + at);
                 inner(
                     Span {

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use super::span::SpanFactory;
 use super::span_builder::{ConversationInfo, SpanBuilder};
 use super::span_sender::SpanSender;
-use crate::conversation::{MessageSummary, TraceAssigner};
+use crate::conversation::{MessageSummary, Needs, TraceAssigner};
 use crate::observe::metrics::Closing;
-use crate::observe::{Event, Observer, Stat};
+use crate::observe::{Event, Observer};
 
 /// Makes spans of one conversation. Dropping it ends them.
 #[derive(Debug)]
@@ -54,24 +54,21 @@ impl TraceAssigner for TraceMarker {
 
 impl Observer for Tracer {
     fn on_event(&mut self, event: &Event<'_>) {
-        if let Event::Note(note) = event {
-            self.0.lock().note(note);
+        match event {
+            Event::Note(note) => self.0.lock().note(note),
+            Event::Forwarded(message) => self.0.lock().forwarded(message),
+            Event::Ended(cause, now) => {
+                self.0.lock().set_closed_by(Closing::of(cause).name(), *now);
+            }
+            _ => {}
         }
     }
 
-    fn wants_stats(&self) -> bool {
-        true
-    }
-
-    fn wants_traces(&self) -> bool {
-        true
-    }
-
-    fn on_stat(&mut self, stat: &Stat<'_>) {
-        match stat {
-            Stat::Forwarded(message) => self.0.lock().forwarded(message),
-            Stat::Ended(cause, now) => self.0.lock().set_closed_by(Closing::of(cause).name(), *now),
-            Stat::Paused(..) | Stat::Processed { .. } | Stat::Queued(_) => {}
+    fn needs(&self) -> Needs {
+        Needs {
+            summaries: true,
+            traces: true,
+            envelopes: false,
         }
     }
 }

@@ -128,19 +128,3 @@ impl Iterator for Tokens<'_> {
         }
     }
 }
-
-/// The members of the object `text`, as spelled: the name without its quotes, the value.
-pub fn members(text: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
-    let mut tokens = Tokens::new(text);
-    let is_object = tokens.next() == Some(Token::Object);
-    std::iter::from_fn(move || {
-        if !is_object {
-            return None;
-        }
-        let Token::Key(name) = tokens.next()? else {
-            return None;
-        };
-        let value = tokens.value()?;
-        Some((&text[name.start + 1..name.end - 1], value))
-    })
-}

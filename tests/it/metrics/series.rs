@@ -13,7 +13,7 @@ use acp_relay::observe::metrics::{
     ReloadOutcome, RuntimeStats, Transport, Type,
 };
 use acp_relay::observe::traces::SpanSender;
-use acp_relay::observe::{Event, Observer as _, Stat};
+use acp_relay::observe::{Event, Observer as _};
 
 use super::stage::{ALLOW, Relay, Scrape};
 
@@ -219,7 +219,7 @@ impl Counted {
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.want_summaries();
+        out.set_needs(observer.needs());
         Self {
             core: Conversation::new(limits, traits, DialectOptions::canonical()),
             out,
@@ -236,7 +236,7 @@ impl Counted {
         self.core
             .handle_frame(from, Frame::from(text), now, &mut self.out);
         while let Some(summary) = self.out.pop_summary() {
-            self.observer.on_stat(&Stat::Forwarded(&summary));
+            self.observer.on_event(&Event::Forwarded(&summary));
         }
         while let Some(note) = self.out.pop_note() {
             self.observer.on_event(&Event::Note(&note));
@@ -345,8 +345,8 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
     ] {
         observer.on_event(&Event::Note(&note));
     }
-    observer.on_stat(&Stat::Paused(Side::Agent, Duration::from_millis(1500)));
-    observer.on_stat(&Stat::Ended(&Cause::AgentLeft, Instant::now()));
+    observer.on_event(&Event::Paused(Side::Agent, Duration::from_millis(1500)));
+    observer.on_event(&Event::Ended(&Cause::AgentLeft, Instant::now()));
     drop(observer);
     metrics.config_reload(ReloadOutcome::Refused);
     let (sender, _spans) = SpanSender::new(1);
@@ -420,7 +420,7 @@ fn gauges_of_conversations_are_right_when_one_ends() {
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{usage}}}}}"#
             ),
         );
-        counted.observer.on_stat(&Stat::Queued([30, 12]));
+        counted.observer.on_event(&Event::Queued([30, 12]));
         counted.observer.flush();
         counted
     });

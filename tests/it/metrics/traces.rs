@@ -10,7 +10,7 @@ use std::time::Instant;
 use acp_relay::conversation::{Conversation, DialectOptions, LinkTraits, Outbox};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::traces::{ConversationInfo, SpanFactory, SpanSender, Tracer};
-use acp_relay::observe::{Event, Observer as _, Stat};
+use acp_relay::observe::{Event, Observer as _};
 use opentelemetry_sdk::trace::SpanData;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -45,7 +45,7 @@ impl Traced {
         };
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
-        out.want_traces();
+        out.set_needs(tracer.needs());
         let marker = insert.then(|| Box::new(tracer.marker()) as Box<_>);
         Self {
             core: Conversation::new(limits, traits, DialectOptions::canonical())
@@ -62,7 +62,7 @@ impl Traced {
         self.core
             .handle_frame(from, frame, Instant::now(), &mut self.out);
         while let Some(summary) = self.out.pop_summary() {
-            self.tracer.on_stat(&Stat::Forwarded(&summary));
+            self.tracer.on_event(&Event::Forwarded(&summary));
         }
         while let Some(note) = self.out.pop_note() {
             self.tracer.on_event(&Event::Note(&note));

@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use super::capture::{Capture, Item, Parts, micros};
 use crate::acp;
+use crate::jsonrpc::text::{member, members};
 use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
-use crate::recording::{expand, members, one_line};
+use crate::recording::{expand, one_line};
 
 /// The format that has messages only.
 const BARE_MESSAGES: &str = "bare messages";
@@ -75,8 +76,7 @@ fn array(text: &[u8]) -> Result<Capture, String> {
 /// An export of acp-devtools, version 1.
 fn devtools(text: &[u8]) -> Result<Capture, String> {
     let whole = pick(text, &["version", "session"])?;
-    let messages = members(text).find(|(name, _)| *name == b"messages");
-    let messages = messages.map_or(&b"[]"[..], |(_, at)| &text[at]);
+    let messages = member(text, "messages").unwrap_or(b"[]");
     let messages: Vec<&RawValue> =
         serde_json::from_slice(messages).map_err(|error| error.to_string())?;
     if whole["version"] != 1 {
@@ -117,9 +117,9 @@ fn devtools(text: &[u8]) -> Result<Capture, String> {
 /// An object with only these members: others may be values that `serde_json::Value` rejects, such
 /// as `1e999`.
 fn pick(text: &[u8], names: &[&str]) -> Result<Value, String> {
-    let wanted = members(text).filter_map(|(name, at)| {
+    let wanted = members(text).filter_map(|(name, value)| {
         let name = names.iter().find(|wanted| wanted.as_bytes() == name)?;
-        let value = serde_json::from_slice(&text[at]).map_err(|error| error.to_string());
+        let value = serde_json::from_slice(value).map_err(|error| error.to_string());
         Some(value.map(|value: Value| ((*name).to_owned(), value)))
     });
     Ok(Value::Object(wanted.collect::<Result<_, _>>()?))
@@ -211,7 +211,7 @@ fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
     }
     let names: [&[u8]; 2] = [b"dir", b"side"];
     let direction = known.iter().find(|(own, _)| names.contains(own));
-    direction.map(|(_, at)| line[at.clone()].to_vec())
+    direction.map(|(_, value)| value.to_vec())
 }
 
 /// A trace of the official conductor (`.jsons`). With proxies in between, a message appears once for
