@@ -47,7 +47,8 @@ impl<'a> Iterator for Members<'a> {
         let from = space(self.text, colon + 1);
         let to = value_end(self.text, from);
         self.at = to;
-        Some((self.text.get(start + 1..end - 1)?, self.text.get(from..to)?))
+        let value = self.text.get(from..to).filter(|value| !value.is_empty())?;
+        Some((self.text.get(start + 1..end - 1)?, value))
     }
 }
 
@@ -245,6 +246,25 @@ mod tests {
         ] {
             let text = member_text(object.as_bytes(), "sessionId");
             assert_eq!(text.as_deref(), found, "{object}");
+        }
+    }
+
+    #[test]
+    fn invalid_text_ends_the_iteration() {
+        let texts: [&[u8]; 9] = [
+            b"",
+            b",",
+            b"}",
+            b"[1",
+            b"\"\\",
+            b"[\"a\n\"",
+            b"{\"a",
+            b"{\"a\"",
+            b"{\"a\":",
+        ];
+        for text in texts {
+            assert_eq!(members(text).count(), 0, "{text:?}");
+            assert!(items(text).count() <= 1, "{text:?}");
         }
     }
 }

@@ -49,20 +49,6 @@ impl<'a> Tokens<'a> {
         self.open.len()
     }
 
-    /// Skips the next value and returns its position.
-    pub(super) fn value(&mut self) -> Option<Range<usize>> {
-        let depth = self.depth();
-        let start = match self.next()? {
-            Token::String(at) | Token::Scalar(at) => return Some(at),
-            Token::Object | Token::Array => self.at - 1,
-            Token::End | Token::Key(_) => return None,
-        };
-        while self.depth() > depth {
-            self.next()?;
-        }
-        Some(start..self.at)
-    }
-
     /// The string that begins here. JSON has no line break in a string, so a line break means that
     /// the text was cut off inside it.
     fn string(&mut self) -> Option<Range<usize>> {

@@ -1,13 +1,13 @@
-//! The parts that recordings and their readers are made of: the files of a recording, the members
-//! of a line, text with lone surrogates, dates, patches.
+//! The parts that recordings and their readers are made of: the files of a recording, text
+//! with lone surrogates, dates, patches.
 
 use std::fs;
 use std::path::PathBuf;
 
 use acp_relay::recording::patch::{apply, between};
 use acp_relay::recording::{
-    Header, Recording, decode_bytes, encode_bytes, find_lone, join_halves, members, parse_json,
-    recordings, show_halves, show_halves_json, write,
+    Header, Recording, decode_bytes, encode_bytes, find_lone, join_halves, parse_json, recordings,
+    show_halves, show_halves_json, write,
 };
 use serde_json::Value;
 
@@ -58,36 +58,6 @@ fn file_number_is_a_segment_only_with_its_header() {
         (alone.name.as_str(), alone.segments.len()),
         ("copilot-1.0.102", 1)
     );
-}
-
-#[test]
-fn members_have_their_positions() {
-    let text = br#" {"a":1,"b" : {"c":[1,{"d":"}\""}]} ,"e":"x"} "#;
-    let found: Vec<_> = members(text)
-        .map(|(name, at)| (name.to_vec(), text[at].to_vec()))
-        .collect();
-    let expected: [(&[u8], &[u8]); 3] = [
-        (b"a", b"1"),
-        (b"b", br#"{"c":[1,{"d":"}\""}]}"#),
-        (b"e", br#""x""#),
-    ];
-    assert_eq!(found, expected.map(|(a, b)| (a.to_vec(), b.to_vec())));
-}
-
-#[test]
-fn invalid_json_has_no_members() {
-    for text in [
-        &b"{\"a"[..],
-        b"}",
-        b"[1",
-        b"\"\\",
-        b"[\"a\n\"",
-        b",",
-        b"{\"a\":",
-        b"",
-    ] {
-        assert_eq!(members(text).count(), 0);
-    }
 }
 
 #[test]
