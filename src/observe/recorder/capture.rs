@@ -319,7 +319,7 @@ impl Observer for Recorder {
             }
             Event::Parsed(envelope) => {
                 if let Some(latest) = &mut self.latest {
-                    latest.info = MessageInfo::of(envelope, latest.frame.as_bytes());
+                    latest.info = Some(MessageInfo::of(envelope, latest.frame.as_bytes()));
                 }
             }
             Event::Sent(to, frame) => {

@@ -55,7 +55,7 @@ impl EventEncoder {
         Self {
             redactor,
             lanes: RedactFlows::default(),
-            requests: RequestTable::new(),
+            requests: RequestTable::default(),
             limits: Limits::default(),
             n: 0,
             t: 0,
@@ -278,7 +278,7 @@ impl EventEncoder {
     /// The facts of a text, if it is a message.
     fn message_info(&self, text: &[u8]) -> Option<MessageInfo> {
         match scan_text(text, &self.limits) {
-            Scanned::Message(envelope) => Some(self.requests.info(&envelope, text)),
+            Scanned::Message(envelope) => Some(MessageInfo::of(&envelope, text)),
             _ => None,
         }
     }

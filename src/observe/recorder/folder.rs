@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use super::durable::{Durability, Durable};
 use crate::recording::{PACKED, PLAIN, pack, rfc3339};
 
 /// Maximum number of segments that wait for compression. Further ones stay uncompressed.
@@ -33,12 +33,30 @@ const QUIET_BYTES: u64 = 1 << 20;
 /// The interval at which that is checked.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How long written data may be lost in a power failure.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Bytes recorded by this program.
 static RECORDED: AtomicU64 = AtomicU64::new(0);
 
+/// When written data is synced to the disk. It survives the end of the program, but not that of the
+/// machine until then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// When the operating system decides, which may be half a minute later
+    #[default]
+    #[value(name = "none")]
+    System,
+    /// A second later
+    #[value(name = "1s")]
+    Second,
+    /// At each write, for which the recorder waits some milliseconds
+    Always,
+}
+
 /// The destination of segments.
 pub trait SegmentStore: Send {
-    /// Creates segment `number`, which must not exist.
+    /// Creates segment `number`, which must not exist. It is flushed once a second.
     ///
     /// # Errors
     /// When that is not possible.
@@ -66,17 +84,51 @@ pub struct Folder {
 }
 
 /// The file of a segment.
-struct SegmentFile(Durable);
+struct SegmentFile {
+    file: File,
+    durability: Durability,
+    synced: Instant,
+    /// Something was written since.
+    is_unsynced: bool,
+}
+
+impl SegmentFile {
+    fn new(file: File, durability: Durability) -> Self {
+        Self {
+            file,
+            durability,
+            synced: Instant::now(),
+            is_unsynced: false,
+        }
+    }
+}
 
 impl Write for SegmentFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.0.write(bytes)?;
+        let count = self.file.write(bytes)?;
         RECORDED.fetch_add(count as u64, Ordering::Relaxed);
+        self.is_unsynced = self.durability != Durability::System;
+        if self.durability == Durability::Always || self.synced.elapsed() >= SYNC_INTERVAL {
+            self.flush()?;
+        }
         Ok(count)
     }
 
+    /// Syncs what was written, unless the operating system decides about that.
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        if std::mem::take(&mut self.is_unsynced) {
+            self.synced = Instant::now();
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if let Err(error) = self.flush() {
+            tracing::warn!("the end of a recording may be lost in a power failure: {error}");
+        }
     }
 }
 
@@ -129,7 +181,7 @@ impl SegmentStore for Folder {
         let file = create(&self.segment)?;
         // The lock shows other programs that the file is in use; nothing depends on it.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(Box::new(SegmentFile(Durable::new(file, self.durability))))
+        Ok(Box::new(SegmentFile::new(file, self.durability)))
     }
 
     fn finish(&mut self, number: u64) {
@@ -231,6 +283,24 @@ fn pack_file(path: &Path) -> io::Result<()> {
             // A partial file is useless.
             let _ = fs::remove_file(&part);
             Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_sync_fails_this_write_or_a_later_one() {
+        // This device takes all that is written and cannot be synced.
+        let file = |how| SegmentFile::new(File::create("/dev/null").unwrap(), how);
+        file(Durability::System).write_all(b"a").unwrap();
+        file(Durability::Always).write_all(b"a").unwrap_err();
+        let mut to = file(Durability::Second);
+        to.write_all(b"a").unwrap();
+        while to.write_all(b"b").is_ok() {
+            std::thread::sleep(SYNC_INTERVAL / 10);
         }
     }
 }

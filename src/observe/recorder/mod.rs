@@ -16,7 +16,6 @@
 
 mod batch;
 mod capture;
-mod durable;
 mod event_encoder;
 mod folder;
 mod handle;
@@ -29,9 +28,8 @@ mod stats;
 mod writer_thread;
 
 pub use capture::Recorder;
-pub use durable::Durability;
 pub use event_encoder::EventEncoder;
-pub use folder::{Folder, SegmentStore, create, marks_path};
+pub use folder::{Durability, Folder, SegmentStore, create, marks_path};
 pub use handle::RecorderHandle;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
 pub use queue::OverflowPolicy;

@@ -2,18 +2,18 @@
 //!
 //! Requests that are not answered yet are remembered by the edge they crossed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use memchr::memmem::Finder;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use crate::jsonrpc::{Envelope, Id, IdAt, IndexedMember, Kind, Side, Span, member_range};
+use crate::jsonrpc::{
+    Envelope, Id, IdAt, IdBuf, Kind, PendingRequests, Side, Span, member_range,
+};
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;
 
-/// Requests remembered for one sender at one edge before all are removed.
+/// Requests remembered for one sender at one edge, and those with one id.
 const MAX_REQUESTS: usize = 1 << 15;
 
 /// Open requests, by edge and sender.
@@ -21,15 +21,11 @@ const MAX_REQUESTS: usize = 1 << 15;
 pub(super) struct RequestTable {
     open: [[Requests; 2]; 2],
     /// The last request: its edge, sender and id.
-    latest: Option<(Side, Side, Key)>,
-    session_finder: Finder<'static>,
+    latest: Option<(Side, Side, IdBuf)>,
 }
 
 /// Requests by their ids; those with one id in the order in which they were sent.
-type Requests = HashMap<Key, SmallVec<[Request; 1]>>;
-
-/// An id in its canonical spelling.
-type Key = SmallVec<[u8; 24]>;
+type Requests = PendingRequests<SmallVec<[Request; 1]>>;
 
 /// Where an answer was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,26 +67,31 @@ enum State {
     Answered(u64),
 }
 
-impl RequestTable {
-    pub(super) fn new() -> Self {
+impl Default for RequestTable {
+    fn default() -> Self {
+        let requests = |_| std::array::from_fn(|_| PendingRequests::new(MAX_REQUESTS));
         Self {
-            open: Default::default(),
+            open: std::array::from_fn(requests),
             latest: None,
-            session_finder: Finder::new(b"\"sessionId\""),
         }
     }
+}
 
+impl RequestTable {
     /// Remembers a request that crossed `hop`.
     pub(super) fn insert(&mut self, hop: Side, requester: Side, id: Id<'_>, request: Request) {
+        self.latest = Some((hop, requester, id.to_owned()));
         let open = &mut self.open[hop as usize][requester as usize];
         if open.len() >= REMEMBERED {
             open.retain(|_, same| same.iter().any(|request| !request.is_answered()));
         }
         if open.len() >= MAX_REQUESTS {
-            open.clear();
+            open.pop_oldest();
         }
-        let key = Key::from_slice(&id.canonical());
-        let same = open.entry(key.clone()).or_default();
+        if open.insert(id, smallvec![request.clone()]).is_ok() {
+            return;
+        }
+        let Some(same) = open.get_mut(id) else { return };
         // Of the answered ones, the answer to the last may still have to be sent at this edge.
         if same.len() > 1 {
             let last = same.iter().rfind(|request| request.is_answered());
@@ -101,15 +102,14 @@ impl RequestTable {
             same.clear();
         }
         same.push(request);
-        self.latest = Some((hop, requester, key));
     }
 
     /// The relay does not forward the last request, because its id is in use.
     pub(super) fn refuse(&mut self) {
-        let latest = self.latest.take();
-        let same = latest.and_then(|(hop, requester, key)| {
-            self.open[hop as usize][requester as usize].get_mut(&key)
-        });
+        let Some((hop, requester, id)) = self.latest.take() else {
+            return;
+        };
+        let same = self.open[hop as usize][requester as usize].get_mut(id.as_id());
         if let Some(request) = same.and_then(|same| same.last_mut()) {
             request.state = State::Refused;
         }
@@ -130,70 +130,45 @@ impl RequestTable {
         let here = &mut self.open[hop as usize][requester as usize];
         let received = match at {
             AnswerAt::Received(n) => n,
-            AnswerAt::Sent(of) => return take(here, &id.canonical(), |same| find_sent(same, of)),
+            AnswerAt::Sent(of) => return take(here, id, |same| find_sent(same, of)),
         };
-        if let Some(key) = matching_key(here, id) {
-            let request = take(here, &key, |same| same.iter().rposition(Request::is_open))?;
-            // At the edge it came from, its answer may differ.
-            let there = &mut self.open[hop.other() as usize][requester as usize];
-            let from = request.source.and_then(|of| {
-                let mut same = there.get_mut(&key)?.iter_mut();
-                same.find(|request| request.n == of)
-            });
-            if let Some(from) = from {
+        let answered = take(here, id, |same| same.iter().rposition(Request::is_open));
+        let there = &mut self.open[hop.other() as usize][requester as usize];
+        let mut same = there.get_mut(id).into_iter().flatten();
+        // At the edge it came from, its answer may differ.
+        if let Some(request) = answered {
+            if let Some(from) = same.find(|from| request.source == Some(from.n)) {
                 from.state = State::Answered(received);
             }
             return Some(request);
         }
-        let there = &mut self.open[hop.other() as usize][requester as usize];
-        let key = matching_key(there, id)?;
-        let same = there.get_mut(&key)?;
-        let request = same.iter_mut().rfind(|asked| asked.is_open())?;
+        let request = same.rfind(|asked| asked.is_open())?;
         request.state = State::Answered(received);
         Some(request.clone())
-    }
-
-    /// The facts of a message, even if they have to be searched.
-    pub(super) fn info(&self, envelope: &Envelope, text: &[u8]) -> MessageInfo {
-        MessageInfo::of(envelope, text).unwrap_or_else(|| {
-            let session = envelope.body.and_then(|body| {
-                self.session_finder.find(body.of(text))?;
-                let at = member_range(body.of(text), "sessionId")?;
-                let place = |at: usize| u32::try_from(at).ok().map(|at| body.start + at);
-                inner(
-                    Span {
-                        start: place(at.start)?,
-                        end: place(at.end)?,
-                    },
-                    text,
-                )
-            });
-            MessageInfo::with(envelope, session)
-        })
     }
 }
 
 impl MessageInfo {
-    /// The facts that an envelope contains; `None` when the message has to be searched.
-    #[inline]
-    pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Option<Self> {
-        let session = match (&envelope.index, envelope.body) {
-            (Some(index), _) => index
-                .members()
-                .find(|member: &IndexedMember| member.has_name("sessionId", text))
-                .and_then(|member| inner(member.value, text)),
-            (None, Some(body)) if body.of(text).starts_with(b"{") => return None,
-            (None, _) => None,
+    /// The facts of a message.
+    pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Self {
+        const NAME: &str = "sessionId";
+        let value = match (&envelope.index, envelope.body) {
+            (Some(index), _) => {
+                let mut members = index.members();
+                let session = members.find(|member| member.has_name(NAME, text));
+                session.map(|session| session.value)
+            }
+            (None, Some(body)) => member_range(body.of(text), NAME).map(|at| {
+                let start = body.start as usize;
+                Span::new(start + at.start, start + at.end)
+            }),
+            (None, None) => None,
         };
-        Some(Self::with(envelope, session))
-    }
-
-    const fn with(envelope: &Envelope, session: Option<Span>) -> Self {
         Self {
             kind: envelope.kind,
             id: envelope.id,
             method: envelope.method,
-            session,
+            session: value.and_then(|value| inner(value, text)),
         }
     }
 }
@@ -232,34 +207,15 @@ fn find_sent(same: &[Request], of: Option<u64>) -> Option<usize> {
 /// Removes one of the requests with one id.
 fn take(
     open: &mut Requests,
-    key: &[u8],
+    id: Id<'_>,
     which: impl FnOnce(&[Request]) -> Option<usize>,
 ) -> Option<Request> {
-    let same = open.get_mut(key)?;
+    let same = open.get_mut(id)?;
     let request = same.remove(which(same)?);
     if same.is_empty() {
-        open.remove(key);
+        open.remove(id);
     }
     Some(request)
-}
-
-/// The id of the open request that `id` answers: a program that stores numbers as doubles spells
-/// some of them differently. Two requests that match cannot be distinguished.
-fn matching_key(open: &Requests, id: Id<'_>) -> Option<Key> {
-    let is_open = |same: &[Request]| same.iter().any(Request::is_open);
-    let key = id.canonical();
-    match open.get(&*key) {
-        Some(same) if is_open(same) => return Some(Key::from_slice(&key)),
-        None if matches!(id, Id::Number(_)) => {}
-        _ => return None,
-    }
-    let mut candidates = open.iter().filter(|(key, same)| {
-        !key.starts_with(b"\"") && is_open(same) && Id::Number(key).same_double(&id)
-    });
-    match (candidates.next(), candidates.next()) {
-        (Some((only, _)), None) => Some(only.clone()),
-        _ => None,
-    }
 }
 
 /// The content of a string, without its quotes.

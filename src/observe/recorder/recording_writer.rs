@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::batch::Batch;
 use super::event_encoder::EventEncoder;
@@ -19,9 +19,6 @@ use crate::recording::{EventKind, Header, PeerInfo, VERSION};
 /// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`
 /// are fewer, so that no small rest remains, which would cost a second write.
 const WRITE: usize = 384 << 10;
-
-/// The interval at which marks are read.
-const MARKS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The settings of a recording.
 pub struct RecordingPlan {
@@ -70,7 +67,6 @@ pub(super) struct RecordingWriter {
     stats: Arc<RecorderStats>,
     /// The batch that is not being filled.
     spare: Batch,
-    checked: Instant,
     failed: Option<String>,
     strict: bool,
     on_failure: Option<Box<dyn FnOnce() + Send>>,
@@ -108,7 +104,6 @@ impl RecordingWriter {
             encoder: EventEncoder::new(plan.redactor, wall),
             stats: plan.stats,
             spare: Batch::default(),
-            checked: began,
             failed: None,
             strict: plan.strict,
             on_failure: Some(plan.on_failure),
@@ -167,12 +162,11 @@ impl RecordingWriter {
         self.spare = batch;
     }
 
-    /// Reads marks, if the interval has passed.
-    pub(super) fn check_marks(&mut self, now: Instant) {
-        if now.duration_since(self.checked) >= MARKS_INTERVAL {
-            self.checked = now;
-            self.take_marks();
-        }
+    /// Reads marks, and syncs what was written.
+    pub(super) fn check(&mut self) {
+        self.take_marks();
+        let synced = self.segments.sync();
+        self.check_written(synced);
     }
 
     /// Reports the result.
@@ -219,13 +213,13 @@ impl RecordingWriter {
         let t = self.encoder.time();
         if self.encoder.has_alarm() {
             let released = self.segments.release(t);
-            self.check(released);
+            self.check_written(released);
         }
         self.write_lines(first);
         if self.segments.is_full(t) {
             self.end_segment(true, "it is long or old enough", t);
             let rotated = self.segments.rotate(self.encoder.last() + 1, t);
-            self.check(rotated);
+            self.check_written(rotated);
         }
     }
 
@@ -247,7 +241,7 @@ impl RecordingWriter {
         self.encoder.out.shrink_to(4 * WRITE);
     }
 
-    fn check(&mut self, done: io::Result<()>) {
+    fn check_written(&mut self, done: io::Result<()>) {
         if let Err(error) = done
             && self.failed.is_none()
         {

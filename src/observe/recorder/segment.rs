@@ -119,6 +119,14 @@ impl SegmentWriter {
         }
     }
 
+    /// Syncs what was written.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Open(open) => open.file.flush(),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the segment is large or old enough.
     pub(super) fn is_full(&self, t: u64) -> bool {
         match &self.state {

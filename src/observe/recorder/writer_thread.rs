@@ -15,8 +15,8 @@ use super::recording_writer::RecordingWriter;
 /// How long events may wait before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
 
-/// The interval at which recordings without events are checked.
-const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval at which all recordings are checked for marks and unsynced data.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The thread, and its queue of conversations.
 #[derive(Debug, Default)]
@@ -79,13 +79,14 @@ impl WriterThread {
     }
 
     fn run(&self) {
+        let mut checked = Instant::now();
         loop {
-            let ready = self.wait();
-            for slot in &ready {
-                slot.with_writer(|work| work.drain(&slot.queue));
+            for slot in &self.wait() {
+                slot.with_writer(|writer| writer.drain(&slot.queue));
             }
-            if ready.is_empty() {
-                self.check_idle();
+            if checked.elapsed() >= CHECK_INTERVAL {
+                checked = Instant::now();
+                self.check();
             }
         }
     }
@@ -96,7 +97,7 @@ impl WriterThread {
         if state.ready.is_empty() {
             state.is_idle = true;
             let empty = |state: &mut State| state.ready.is_empty();
-            self.wakeup.wait_while_for(&mut state, empty, IDLE_INTERVAL);
+            self.wakeup.wait_while_for(&mut state, empty, CHECK_INTERVAL);
             state.is_idle = false;
         }
         if !state.ready.is_empty() {
@@ -107,15 +108,14 @@ impl WriterThread {
         std::mem::take(&mut state.ready)
     }
 
-    fn check_idle(&self) {
+    fn check(&self) {
         let mut all = std::mem::take(&mut self.lock().all);
-        let now = Instant::now();
         all.retain(|slot| {
             let Some(slot) = slot.upgrade() else {
                 return false;
             };
-            slot.with_writer(|work| {
-                work.check_marks(now);
+            slot.with_writer(|writer| {
+                writer.check();
                 false
             })
         });
