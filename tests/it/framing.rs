@@ -4,6 +4,7 @@ use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
 use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, IdBuf, Limits, Role};
 use bytes::BytesMut;
 use proptest::prelude::*;
+use serde::Deserialize;
 
 const MAX: usize = 1 << 20;
 
@@ -64,164 +65,43 @@ fn texts(received: &Received) -> Vec<String> {
     received.items.iter().map(text).chain(fatal).collect()
 }
 
-/// Streams, what they hold, and the framing they show. Each is fed whole, byte by byte, and in two
-/// parts, split at every place.
+/// A line of `tests/vectors/jsonrpc/streams.jsonl`: a stream, its items, and the framing it shows.
+#[derive(Deserialize)]
+struct StreamCase {
+    given: Option<String>,
+    stream: String,
+    items: Vec<String>,
+    shown: Option<String>,
+}
+
+fn framing(name: Option<String>) -> Option<Framing> {
+    name.map(|name| match &*name {
+        "ndjson" => Framing::Ndjson,
+        "content-length" => Framing::ContentLength,
+        _ => panic!("no framing: {name}"),
+    })
+}
+
+/// Each stream is fed whole, byte by byte, and in two parts, split at every place.
 #[test]
 fn streams_are_decoded_the_same_however_they_are_split() {
-    use Framing::{ContentLength as Cl, Ndjson as Nd};
-    let n = None;
-    type Case<'a> = (Option<Framing>, &'a str, &'a [&'a str], Option<Framing>);
-    let cases: &[Case<'_>] = &[
-        // One message a line.
-        (n, "", &[], n),
-        (n, "{}\n", &["{}"], Some(Nd)),
-        (n, "{}", &["{}"], Some(Nd)),
-        (n, "{}\r\n[1]\r\n", &["{}", "[1]"], Some(Nd)),
-        (n, "{}\r", &["{}"], Some(Nd)),
-        (n, "\n\r\n \t\n{}\n\n\n[]\n \n", &["{}", "[]"], Some(Nd)),
-        (n, "  {}  \n", &["  {}  "], Some(Nd)),
-        (n, "\u{feff}{}\n", &["{}"], Some(Nd)),
-        (n, "\u{feff}\u{feff}{}\n", &["\u{feff}{}"], n),
-        (n, "{}\n\u{feff}{}\n", &["{}", "\u{feff}{}"], Some(Nd)),
-        (n, "\u{feff}", &[], n),
-        (
-            n,
-            "npm warn old\nready\n{}\noops\n",
-            &["npm warn old", "ready", "{}", "oops"],
-            Some(Nd),
-        ),
-        (n, "only words", &["only words"], n),
-        (
-            n,
-            "{}\nContent-Length: 2\n",
-            &["{}", "Content-Length: 2"],
-            Some(Nd),
-        ),
-        (
-            Some(Nd),
-            "Content-Length: 2\n\n{}\n",
-            &["Content-Length: 2", "{}"],
-            Some(Nd),
-        ),
-        // Header blocks.
-        (n, "Content-Length: 2\r\n\r\n{}", &["{}"], Some(Cl)),
-        (n, "\u{feff}content-LENGTH:2\n\n{}", &["{}"], Some(Cl)),
-        (
-            n,
-            "hello\nContent-Length : 2 \r\n\r\n{}",
-            &["hello", "{}"],
-            Some(Cl),
-        ),
-        (n, "Content-Length\n: 2\n", &["Content-Length", ": 2"], n),
-        (
-            n,
-            "Content-Type: application/x; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}Content-Length: 4\r\n\r\n[\n1]",
-            &["{}", "[\n1]"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length:2\nX-Other: y:z\nContent-Length: 2\n\n{}\r\n\r\nContent-Length: 2\n\n[]",
-            &["{}", "[]"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 0\n\nContent-Length: 2\n\n{}",
-            &["{}"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "a stray line\nContent-Length: 2\n\n{}",
-            &["a stray line", "{}"],
-            Some(Cl),
-        ),
-        (Some(Cl), "", &[], Some(Cl)),
-        (Some(Cl), "\r\n", &[], Some(Cl)),
-        (
-            Some(Cl),
-            "Content-Length: 2\n\n{",
-            &["! not valid JSON: expected the rest of the message"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 2\n\n",
-            &["! not valid JSON: expected the rest of the message"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 2",
-            &["! not valid JSON: expected the rest of the message"],
-            Some(Cl),
-        ),
-        // Header blocks that end the stream.
-        (
-            Some(Cl),
-            "X: y\n\n{}",
-            &["!! bad header: there is no Content-Length"],
-            Some(Cl),
-        ),
-        (
-            n,
-            "Content-Type: x\n\n{}",
-            &["!! bad header: there is no Content-Length"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 2\nContent-Length: 3\n\n{}",
-            &["!! bad header: two Content-Length fields disagree"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length:\n\n",
-            &["!! bad header: Content-Length is not a number of bytes"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: +2\n\n",
-            &["!! bad header: Content-Length is not a number of bytes"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 2x\n\n",
-            &["!! bad header: Content-Length is not a number of bytes"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "Content-Length: 18446744073709551616\n\n",
-            &["!! bad header: Content-Length is not a number of bytes"],
-            Some(Cl),
-        ),
-        (
-            Some(Cl),
-            "{\"id\":1}\n",
-            &["!! bad header: a message has no header"],
-            Some(Cl),
-        ),
-    ];
-    for (framing, stream, holds, shown) in cases {
-        let stream = stream.as_bytes();
-        let whole = receive(*framing, MAX, stream, &[]);
+    for line in include_str!("../vectors/jsonrpc/streams.jsonl").lines() {
+        let case: StreamCase = serde_json::from_str(line).unwrap();
+        let (given, shown) = (framing(case.given), framing(case.shown));
+        let stream = case.stream.as_bytes();
+        let whole = receive(given, MAX, stream, &[]);
         let text = String::from_utf8_lossy(stream);
-        assert_eq!(texts(&whole), *holds, "{text:?}");
-        assert_eq!(whole.framing, *shown, "{text:?}");
+        assert_eq!(texts(&whole), case.items, "{text:?}");
+        assert_eq!(whole.framing, shown, "{text:?}");
         let bytes: Vec<_> = (0..stream.len()).collect();
         assert_eq!(
-            receive(*framing, MAX, stream, &bytes),
+            receive(given, MAX, stream, &bytes),
             whole,
             "{text:?} by the byte"
         );
         for end in bytes {
             assert_eq!(
-                receive(*framing, MAX, stream, &[end]),
+                receive(given, MAX, stream, &[end]),
                 whole,
                 "{text:?} split at {end}"
             );

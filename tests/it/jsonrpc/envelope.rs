@@ -1,108 +1,40 @@
 //! The envelope of a message, and JSON that is refused.
 
-use acp_relay::jsonrpc::{
-    Frame, FrameFault, Id, IdBuf, Kind, Limits, Role, Scanned, scan, scan_head,
-};
+use acp_relay::jsonrpc::{Frame, FrameFault, Id, IdBuf, Limits, Role, Scanned, scan, scan_head};
+use serde_json::Value;
 
 use super::{frame_error, limits, number, one};
 
+/// Each line of `tests/vectors/jsonrpc/messages.jsonl` is a text with its kind, or with its fault.
 #[test]
-fn the_kind_the_id_and_the_body_of_a_message_are_found() {
-    let cases: &[(&str, Kind, Id<'_>, Option<&str>)] = &[
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#,
-            Kind::Request,
-            Id::Number(b"1"),
-            Some(r#"{"a":1}"#),
-        ),
-        (r#"{"method":"m","id":null}"#, Kind::Request, Id::Null, None),
-        (r#"{"method":"m"}"#, Kind::Notification, Id::Absent, None),
-        (
-            r#"{"method":"m","params":3}"#,
-            Kind::Notification,
-            Id::Absent,
-            Some("3"),
-        ),
-        (
-            r#"{"id":"a","result":null}"#,
-            Kind::Result,
-            Id::String(b"\"a\""),
-            Some("null"),
-        ),
-        (
-            r#"{"id":-0,"result":{}}"#,
-            Kind::Result,
-            Id::Number(b"-0"),
-            Some("{}"),
-        ),
-        (
-            r#"{"id":1.50e+2,"result":[]}"#,
-            Kind::Result,
-            Id::Number(b"1.50e+2"),
-            Some("[]"),
-        ),
-        (
-            r#"{"id":2,"error":{"code":1}}"#,
-            Kind::Error,
-            Id::Number(b"2"),
-            Some(r#"{"code":1}"#),
-        ),
-        (
-            r#"{"id":2,"result":7,"error":null}"#,
-            Kind::Result,
-            Id::Number(b"2"),
-            Some("7"),
-        ),
-        (
-            r#"{"id":2,"error":7,"result":null}"#,
-            Kind::Error,
-            Id::Number(b"2"),
-            Some("7"),
-        ),
-        (
-            r#"{"id":2,"error":null,"result":null}"#,
-            Kind::Result,
-            Id::Number(b"2"),
-            Some("null"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","error":{}}"#,
-            Kind::Error,
-            Id::Absent,
-            Some("{}"),
-        ),
-        (r#"{"result":1}"#, Kind::Result, Id::Absent, Some("1")),
-        (
-            r#"{"\u0069d":5,"m\u0065thod":"m"}"#,
-            Kind::Request,
-            Id::Number(b"5"),
-            None,
-        ),
-        (
-            r#"{"jsonrpc":7,"method":"m","i\\d":1,"ID":2}"#,
-            Kind::Notification,
-            Id::Absent,
-            None,
-        ),
-        (
-            "\r\n\t {\n \"method\" :\r\"m\" }\n",
-            Kind::Notification,
-            Id::Absent,
-            None,
-        ),
-    ];
-    for (text, kind, id, body) in cases {
-        let frame = Frame::from(*text);
+fn messages_are_recognised_and_other_texts_refused_with_their_id_and_role() {
+    for line in include_str!("../../vectors/jsonrpc/messages.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let text = case["text"].as_str().unwrap();
+        let id = case["id"].as_str().map(|id| Id::of_json(id.as_bytes()));
+        let id = id.unwrap_or(Id::Absent);
+        let frame = Frame::from(text.to_owned());
+        if let Some(fault) = case["fault"].as_str() {
+            let error = frame_error(text);
+            let role = error.role.map(|role| format!("{role:?}").to_lowercase());
+            assert_eq!(error.fault.to_string(), fault, "{text}");
+            assert_eq!(
+                (error.id.as_id(), role.as_deref()),
+                (id, case["role"].as_str()),
+                "{text}"
+            );
+            let start = text.trim_start_matches('\u{feff}').trim_start();
+            assert_eq!(error.json_like, start.starts_with(['{', '[']), "{text}");
+            assert!(error.at <= text.len(), "{text}");
+            continue;
+        }
         let envelope = one(&frame);
-        assert_eq!(envelope.kind, *kind, "{text}");
-        assert_eq!(envelope.id(&frame), *id, "{text}");
-        assert_eq!(envelope.body(&frame), body.map(str::as_bytes), "{text}");
-        let method = matches!(kind, Kind::Request | Kind::Notification);
-        assert_eq!(
-            envelope.method(&frame),
-            if method { "m" } else { "" },
-            "{text}"
-        );
+        assert_eq!(envelope.kind.name(), case["kind"], "{text}");
+        assert_eq!(envelope.id(&frame), id, "{text}");
+        let body = case["body"].as_str().map(str::as_bytes);
+        assert_eq!(envelope.body(&frame), body, "{text}");
+        let method = if envelope.kind.is_answer() { "" } else { "m" };
+        assert_eq!(envelope.method(&frame), method, "{text}");
     }
 }
 
@@ -118,185 +50,6 @@ fn an_escaped_method_is_unescaped() {
     for (spelled, method) in cases {
         let frame = Frame::from(format!(r#"{{"method":"{spelled}","id":1}}"#));
         assert_eq!(one(&frame).method(&frame), method);
-    }
-}
-
-#[test]
-fn text_that_is_no_message_is_refused_with_its_id_and_role() {
-    use Role::{Answer, Call};
-    let not = |why| FrameFault::NotAMessage { why };
-    let twice = |member| FrameFault::Duplicate { member };
-    let json = |expected| FrameFault::Malformed { expected };
-    let none = IdBuf::Absent;
-    let cases: Vec<(&str, FrameFault, IdBuf, Option<Role>)> = vec![
-        (
-            "{}",
-            not("it has neither method, result nor error"),
-            none.clone(),
-            None,
-        ),
-        (
-            r#"{"id":1}"#,
-            not("it has neither method, result nor error"),
-            number("1"),
-            Some(Answer),
-        ),
-        (
-            r#"{"id":1,"params":{}}"#,
-            not("it has neither method, result nor error"),
-            number("1"),
-            None,
-        ),
-        ("7", not("it is not an object"), none.clone(), None),
-        (r#""{""#, not("it is not an object"), none.clone(), None),
-        (
-            r#"{"method":5,"id":7}"#,
-            not("its method is not a string"),
-            number("7"),
-            Some(Call),
-        ),
-        (
-            r#"{"method":"m","id":{}}"#,
-            not("its id is neither a string, a number nor null"),
-            none.clone(),
-            Some(Call),
-        ),
-        (
-            r#"{"method":"m","id":true}"#,
-            not("its id is neither a string, a number nor null"),
-            none.clone(),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"result":1,"error":2}"#,
-            not("it has both a result and an error"),
-            number("1"),
-            Some(Answer),
-        ),
-        (
-            r#"{"id":1,"method":"m","result":null}"#,
-            not("it has both a method and a result or an error"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"method":"m","id":2}"#,
-            twice("id"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"method":"m","\u0069\u0064":2}"#,
-            twice("id"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"method":"m","metho\u0064":"n"}"#,
-            twice("method"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"params":1,"params":1,"method":"m","id":3}"#,
-            twice("params"),
-            number("3"),
-            Some(Call),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","jsonrpc":"2.0","method":"m"}"#,
-            twice("jsonrpc"),
-            none.clone(),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"result":1,"result":1}"#,
-            twice("result"),
-            number("1"),
-            Some(Answer),
-        ),
-        (
-            r#"{"id":1,"error":1,"error":1}"#,
-            twice("error"),
-            number("1"),
-            Some(Answer),
-        ),
-        (
-            r#"{"id":1,"method":"m","params":{"sessionId":"a","x":[{}],"session\u0049d":"b"}}"#,
-            twice("sessionId"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"result":{"sessionId":"a","sessionId":"a"}}"#,
-            twice("sessionId"),
-            number("1"),
-            Some(Answer),
-        ),
-        ("", json("a value"), none.clone(), None),
-        (" \n", json("a value"), none.clone(), None),
-        ("\u{feff}{}", json("a value"), none.clone(), None),
-        ("npm warn", json("a value"), none.clone(), None),
-        (
-            r#"{"id":1,"method":"m""#,
-            json("a comma or a closing brace"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":1,"method":"m"} x"#,
-            json("the end of the message"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            r#"{"id":4,"result":[1,]}"#,
-            json("a value"),
-            number("4"),
-            Some(Answer),
-        ),
-        (
-            r#"{"id":12"#,
-            json("a comma or a closing brace"),
-            none.clone(),
-            None,
-        ),
-        (
-            "[1,2",
-            json("a comma or a closing bracket"),
-            none.clone(),
-            None,
-        ),
-        // Invalid JSON takes precedence over other errors.
-        (
-            r#"{"id":1,"id":2,"method":"m",}"#,
-            json("a member name in quotes"),
-            number("1"),
-            Some(Call),
-        ),
-        (
-            "{\"id\":1,\"method\":\"a\tb\"}",
-            json("no raw control character in a string"),
-            number("1"),
-            Some(Call),
-        ),
-    ];
-    for (text, fault, id, role) in cases {
-        let error = frame_error(text);
-        let like = matches!(
-            text.trim_start_matches('\u{feff}')
-                .trim()
-                .as_bytes()
-                .first(),
-            Some(b'{' | b'[')
-        );
-        assert_eq!(
-            (error.fault, error.id, error.role),
-            (fault, id, role),
-            "{text}"
-        );
-        assert_eq!(error.json_like, like, "{text}");
-        assert!(error.at <= text.len(), "{text}");
     }
 }
 
