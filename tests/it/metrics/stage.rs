@@ -367,6 +367,19 @@ impl Client {
 }
 
 impl Scrape {
+    /// Checks series of the relay, one a line: `name{label=value,…} value`.
+    #[track_caller]
+    pub(crate) fn check(&self, expected: &str) {
+        for line in expected.split_terminator('\n').map(str::trim) {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            let labels = labels.trim_end_matches('}').split(',');
+            let labels: Vec<_> = labels.filter_map(|label| label.split_once('=')).collect();
+            let found = self.value(&format!("acp_relay_{name}"), &labels);
+            assert_eq!(found, value.parse::<f64>().unwrap(), "{line}");
+        }
+    }
+
     pub(crate) fn read(text: &str) -> Self {
         let mut scrape = Self::default();
         for line in text.lines() {
