@@ -20,4 +20,4 @@ mod violation;
 
 pub use checker::{CheckedMessage, Checker};
 pub use remedies::{Remedies, Remedy};
-pub use violation::{Consequence, Violation, ViolationKind, escape_controls};
+pub use violation::{Consequence, Violation, ViolationKind};

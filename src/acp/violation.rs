@@ -1,6 +1,6 @@
 //! One way in which a message violates the schema.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -145,21 +145,4 @@ pub(super) fn truncate(text: &str) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
-}
-
-/// Escapes control characters and those that change the direction of writing, so that a terminal
-/// can show the text.
-#[must_use]
-pub fn escape_controls(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || turns {
-            // Writing to a String cannot fail.
-            let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::jsonrpc::names;
 use crate::jsonrpc::reply::{self, Reason};
 
 /// Receives the results of authentication and admission. Must return quickly.
@@ -15,44 +16,46 @@ pub trait AuthEvents: Send + Sync + fmt::Debug {
     fn rejected(&self, scheme: &str, why: RejectReason);
 }
 
-/// What a client was authenticated by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CredentialKind {
-    /// No credential.
-    Nothing,
-    /// Its user, as the operating system reports it.
-    User,
-    /// A token.
-    Token,
-    /// A certificate.
-    Certificate,
+names! {
+    /// What a client was authenticated by.
+    CredentialKind {
+        /// No credential.
+        Nothing = "none",
+        /// Its user, as the operating system reports it.
+        User = "peercred",
+        /// A token.
+        Token = "token",
+        /// A certificate.
+        Certificate = "mtls",
+    }
 }
 
-/// Why a client is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RejectReason {
-    /// It is not authenticated.
-    Auth,
-    /// It is a web page of another site.
-    Origin,
-    /// It names a host that is not the listener's.
-    Host,
-    /// It did not open TLS as required.
-    Tls,
-    /// There are too many of its kind, or it sends too much.
-    Limit,
-    /// It took too long.
-    Timeout,
-    /// The relay is shutting down.
-    Draining,
-    /// What it asks for is not allowed for it.
-    Policy,
-    /// What it names does not exist, or is not its own.
-    Unknown,
-    /// It does not speak the protocol.
-    Handshake,
-    /// Its agent cannot be reached.
-    NoAgent,
+names! {
+    /// Why a client is rejected.
+    RejectReason {
+        /// It is not authenticated.
+        Auth = "auth",
+        /// It is a web page of another site.
+        Origin = "origin",
+        /// It names a host that is not the listener's.
+        Host = "host",
+        /// It did not open TLS as required.
+        Tls = "tls",
+        /// There are too many of its kind, or it sends too much.
+        Limit = "limit",
+        /// It took too long.
+        Timeout = "timeout",
+        /// The relay is shutting down.
+        Draining = "draining",
+        /// What it asks for is not allowed for it.
+        Policy = "policy",
+        /// What it names does not exist, or is not its own.
+        Unknown = "unknown",
+        /// It does not speak the protocol.
+        Handshake = "handshake",
+        /// Its agent cannot be reached.
+        NoAgent = "no_agent",
+    }
 }
 
 impl RejectReason {

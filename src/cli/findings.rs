@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::console::counted;
 use super::repairs::Repairs;
-use crate::acp::{CheckedMessage, Consequence, Remedy, Violation, ViolationKind, escape_controls};
-use crate::jsonrpc::{Kind, Side};
+use crate::acp::{CheckedMessage, Consequence, Remedy, Violation, ViolationKind};
+use crate::jsonrpc::{Kind, Side, printable};
 
 /// Most groups in the summary of a file.
 const MAX_GROUPS: usize = 1000;
@@ -89,11 +89,11 @@ impl Finding<'_> {
         if violation.consequence == Consequence::Ignored {
             text.push_str(" (ignored)");
         }
-        let mut text = escape_controls(&text);
+        let mut text = printable(text.as_bytes());
         for Remedy { rule, why } in &self.remedies {
             text.push_str(&format!(
                 "\n          repaired by {rule}: {}",
-                escape_controls(why)
+                printable(why.as_bytes())
             ));
         }
         text
@@ -181,7 +181,7 @@ impl CheckSummary {
         let gap = if self.groups.is_empty() { "" } else { "\n" };
         let name = path.display().to_string();
         let messages = counted(self.messages, "message");
-        let mut text = format!("{gap}{}: {messages}", escape_controls(&name));
+        let mut text = format!("{gap}{}: {messages}", printable(name.as_bytes()));
         if self.unchecked > 0 {
             text.push_str(&format!(" ({} of no known type)", self.unchecked));
         }
@@ -198,7 +198,7 @@ impl CheckSummary {
             text.push_str(&format!("\n{total:>6}  {kind}"));
             for (group, count) in self.groups.iter().filter(|(group, _)| group.kind == *kind) {
                 let what = format!("{}  {}", group.place, pointer(&group.pointer));
-                text.push_str(&format!("\n{count:>14}  {}", escape_controls(&what)));
+                text.push_str(&format!("\n{count:>14}  {}", printable(what.as_bytes())));
                 if !group.rules.is_empty() {
                     text.push_str(&format!("  repaired by {}", group.rules));
                 }
@@ -211,7 +211,7 @@ impl CheckSummary {
             };
             text.push_str(&format!("\nthe {side} was read as {dialect}"));
             if let Some(found) = found {
-                let by = escape_controls(&found.by);
+                let by = printable(found.by.as_bytes());
                 text.push_str(&format!(", recognised by its {by}"));
             }
         }

@@ -2,33 +2,21 @@
 //!
 //! What a peer sends becomes one of a few fixed values.
 
+use crate::jsonrpc::names;
+
 /// Makes an enum of known values, with one variant for all others.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $(#[doc = concat!("`", $text, "`")] $variant,)*
-            /// Anything else.
-            Other,
+        names! {
+            $(#[$doc])*
+            $name {
+                $($variant = $text,)*
+                /// Anything else.
+                Other = "other",
+            }
         }
 
         impl $name {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &[Self] = &[$(Self::$variant,)* Self::Other];
-
-            /// Their names, in the same order.
-            pub const NAMES: &[&str] = &[$($text,)* "other"];
-
-            /// The value, as peers spell it; `other` for those that are not in the list.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                    Self::Other => "other",
-                }
-            }
-
             /// The variant for `text`.
             #[must_use]
             pub fn of(text: &[u8]) -> Self {

@@ -1,21 +1,24 @@
 //! The tokens a turn has used, as agents report them with their answer to a prompt.
 
+use crate::jsonrpc::names;
+
 /// A larger number cannot be a token count: it is ignored, so that it spoils no sum.
 const MAX_COUNT: u64 = 1 << 48;
 
-/// What tokens were spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenKind {
-    /// What was sent to the model.
-    Input,
-    /// What it generated.
-    Output,
-    /// What it generated as thoughts.
-    Thought,
-    /// What was read from the cache.
-    CachedRead,
-    /// What was written to the cache.
-    CachedWrite,
+names! {
+    /// What tokens were spent on.
+    TokenKind {
+        /// What was sent to the model.
+        Input = "input",
+        /// What it generated.
+        Output = "output",
+        /// What it generated as thoughts.
+        Thought = "thought",
+        /// What was read from the cache.
+        CachedRead = "cached_read",
+        /// What was written to the cache.
+        CachedWrite = "cached_write",
+    }
 }
 
 /// Tokens by kind; 0 for those that are not reported.
@@ -23,27 +26,6 @@ pub enum TokenKind {
 pub struct Tokens([u64; TokenKind::ALL.len()]);
 
 impl TokenKind {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
-        Self::Input,
-        Self::Output,
-        Self::Thought,
-        Self::CachedRead,
-        Self::CachedWrite,
-    ];
-
-    /// Its name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Output => "output",
-            Self::Thought => "thought",
-            Self::CachedRead => "cached_read",
-            Self::CachedWrite => "cached_write",
-        }
-    }
-
     /// The member of a report that contains it.
     const fn member(self) -> &'static [u8] {
         match self {
@@ -90,7 +72,7 @@ impl Tokens {
 
     /// Reads a member of a report; `false` when it is not a token count.
     pub(super) fn report(&mut self, member: &[u8], text: &[u8]) -> bool {
-        let mut kinds = TokenKind::ALL.into_iter();
+        let mut kinds = TokenKind::ALL.iter().copied();
         let kind = kinds.find(|kind| kind.member() == member);
         let (Some(kind), Some(count)) = (kind, count(text)) else {
             return false;

@@ -3,40 +3,44 @@
 //! A [`FrameError`] describes what is wrong and keeps the id and the role that were read, so that
 //! the side that waits for the message can be answered (see `reply`).
 
-use std::fmt;
-
 use super::IdBuf;
 
 /// What is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameFault {
     /// Not JSON, or not UTF-8.
+    #[error("not valid JSON: expected {expected}")]
     Malformed {
         /// What was expected, as a phrase: `a value`, `valid UTF-8`.
         expected: &'static str,
     },
     /// Containers nested deeper than the limit.
+    #[error("nested deeper than {limit} levels")]
     TooDeep {
         /// The limit, in levels.
         limit: usize,
     },
     /// Longer than the limit; the rest was discarded unread.
+    #[error("longer than {limit} bytes")]
     TooLong {
         /// The limit, in bytes.
         limit: usize,
     },
     /// A member of the envelope occurs twice, and two readers could disagree on which one counts.
+    #[error("member \"{member}\" occurs twice")]
     Duplicate {
         /// The member's name.
         member: &'static str,
     },
     /// JSON, but not a JSON-RPC message.
+    #[error("not a JSON-RPC message: {why}")]
     NotAMessage {
         /// What is wrong with it, as a phrase.
         why: &'static str,
     },
     /// A header block without a usable length; the stream cannot be followed any more.
+    #[error("bad header: {why}")]
     BadHeader {
         /// What is wrong with it, as a phrase.
         why: &'static str,
@@ -53,7 +57,8 @@ pub enum Role {
 }
 
 /// A message that cannot be passed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} (at byte {at})")]
 pub struct FrameError {
     /// What is wrong.
     pub fault: FrameFault,
@@ -65,23 +70,4 @@ pub struct FrameError {
     pub role: Option<Role>,
     /// Whether the message begins like a JSON object or array; other text is a stray line.
     pub json_like: bool,
-}
-
-impl fmt::Display for FrameFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed { expected } => write!(f, "not valid JSON: expected {expected}"),
-            Self::TooDeep { limit } => write!(f, "nested deeper than {limit} levels"),
-            Self::TooLong { limit } => write!(f, "longer than {limit} bytes"),
-            Self::Duplicate { member } => write!(f, "member \"{member}\" occurs twice"),
-            Self::NotAMessage { why } => write!(f, "not a JSON-RPC message: {why}"),
-            Self::BadHeader { why } => write!(f, "bad header: {why}"),
-        }
-    }
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at byte {})", self.fault, self.at)
-    }
 }

@@ -7,6 +7,8 @@ use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use super::parse_duration;
+
 /// A number of things.
 pub type Count = usize;
 /// A number of bytes.
@@ -275,13 +277,10 @@ pub fn size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
+/// Reads a duration; a number without a unit is in seconds.
 fn milliseconds(text: &str) -> Option<u64> {
-    if let Some(number) = text.strip_suffix("ms") {
-        return number.parse().ok();
-    }
-    let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok()?;
-    (seconds.is_finite() && (0.0..=86_400.0).contains(&seconds))
-        .then(|| Duration::from_secs_f64(seconds).as_millis() as u64)
+    let time = parse_duration(text).or_else(|_| parse_duration(&format!("{text}s")));
+    u64::try_from(time.ok()?.as_millis()).ok()
 }
 
 #[cfg(test)]

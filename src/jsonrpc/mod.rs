@@ -10,7 +10,7 @@
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text safe to show, and
-//!   `duration` reads durations.
+//!   `duration` reads durations, `names` makes enums whose variants have names.
 
 mod close_reason;
 mod duration;
@@ -25,6 +25,7 @@ mod json;
 mod key;
 pub mod limits;
 mod member_index;
+mod names;
 mod pending_requests;
 mod printable;
 pub mod reply;
@@ -44,6 +45,7 @@ pub use id::{Id, IdBuf};
 pub use json::is_json;
 pub use limits::Limits;
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
+pub(crate) use names::names;
 pub use pending_requests::{PendingRequests, Rejected};
 pub use printable::printable;
 pub use scan::{Scanned, scan, scan_and_mark, scan_head, scan_text};

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use acp_relay::acp::{CheckedMessage, Checker, Violation};
-use acp_relay::jsonrpc::{Frame, Kind, Side};
+use acp_relay::jsonrpc::{Frame, Kind, Side, printable};
 use serde_json::Value;
 
 fn vectors(folder: &str) -> PathBuf {
@@ -232,7 +232,7 @@ fn deviations_are_printed_on_one_short_line() {
             one.found
         );
         assert!(one.expected.len() < 300, "{}", one.expected);
-        let line = acp_relay::acp::escape_controls(&format!("{:?} {}", one.found, one.pointer));
+        let line = printable(format!("{:?} {}", one.found, one.pointer).as_bytes());
         assert!(!line.contains(['\n', '\u{202e}']), "{line}");
     }
 }

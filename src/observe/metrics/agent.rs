@@ -55,8 +55,8 @@ impl AgentMetrics {
 
     pub(super) fn tokens_used(&self, tokens: &Tokens) {
         for kind in TokenKind::ALL {
-            let counter = self.series.tokens.at([kind as usize]);
-            counter.increment(tokens.of(kind));
+            let counter = self.series.tokens.at([*kind as usize]);
+            counter.increment(tokens.of(*kind));
         }
     }
 

@@ -9,9 +9,9 @@ use metrics::{Counter, Gauge};
 
 use super::buckets::Buckets;
 use super::labels::{
-    AUTHENTICATED, AdminRefusal, AttachKind, CODES, CREDENTIALS, Closing, DIRECTIONS, EXITS,
-    FAULTS, FLOWS, KINDS, LIMITS, OUTCOMES, PolicyEffect, REJECTIONS, RESULTS, RecordingResult,
-    ReloadOutcome, SIDES, STARTS, SessionStart, TOKENS, TRANSLATED, Transport,
+    AUTHENTICATED, AdminRefusal, AttachKind, CODES, Closing, DIRECTIONS, EXITS, FAULTS, FLOWS,
+    KINDS, LIMITS, Outcome, PolicyEffect, RESULTS, RecordingResult, ReloadOutcome, SIDES, STARTS,
+    SessionStart, TRANSLATED, Transport,
 };
 use super::metric::{Metric, Type};
 use super::registry::{Family, Registry};
@@ -82,19 +82,19 @@ catalogue! {
         closed: Counter "acp_relay_connections_closed_total" [side: SIDES, transport: Transport::NAMES, reason: Closing::NAMES] "Connections that have ended, by what ended their conversation first: client_left, agent_exited, agent_left, stopped, unrecorded (--record-strict), expelled.";
         lasted: Histogram "acp_relay_connection_duration_seconds" [transport: Transport::NAMES] "Duration of conversations, by the transport of their client."
             [1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.];
-        rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: REJECTIONS] "Clients that were rejected before they had a conversation; over HTTP, their requests.";
+        rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: RejectReason::NAMES] "Clients that were rejected before they had a conversation; over HTTP, their requests.";
         accept_errors: Counter "acp_relay_accept_errors_total" [transport: Transport::NAMES] "Clients that a listener could not accept, as when no descriptor is left.";
         admin_refused: Counter "acp_relay_admin_refused_total" [reason: AdminRefusal::NAMES] "Requests that the admin listener refused: from a foreign web page (page), or for recordings without their secret address (recordings).";
         attached: Counter "acp_relay_link_attach_total" [outcome: AttachKind::NAMES] "Clients that may reconnect: those that began a conversation (new), and those that returned to theirs (resumed).";
-        attempts: Counter "acp_relay_auth_attempts_total" [method: CREDENTIALS, outcome: AUTHENTICATED] "Attempts to authenticate: one per client on a byte stream, one per request over HTTP.";
+        attempts: Counter "acp_relay_auth_attempts_total" [method: CredentialKind::NAMES, outcome: AUTHENTICATED] "Attempts to authenticate: one per client on a byte stream, one per request over HTTP.";
         reloads: Counter "acp_relay_config_reload_total" [outcome: ReloadOutcome::NAMES] "Reloads of the configuration file; after an error the old configuration stays in use.";
         policy: Counter "acp_relay_policy_decisions_total" [method: Method::NAMES, outcome: PolicyEffect::NAMES] "Messages of remote agents that the policy denied or adjusted.";
         messages: Counter "acp_relay_messages_total" [dir: DIRECTIONS, kind: KINDS, method: Method::NAMES] "Messages that were forwarded, after translation to ACP; an answer has its request's method.";
         sizes: Histogram "acp_relay_message_bytes" [dir: DIRECTIONS, kind: KINDS] "Size of forwarded messages."
             [256., 1024., 4096., 16_384., 65_536., 262_144., 1_048_576., 4_194_304., 16_777_216., 67_108_864.];
         bytes: Counter "acp_relay_bytes_total" [side: SIDES, transport: Transport::NAMES, flow: FLOWS] "Bytes of messages received from a side and sent to it, without their framing.";
-        requests: Counter "acp_relay_requests_total" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES, code: CODES] "Requests that were answered; proxy_error is an answer of the relay itself.";
-        durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES] "From a request to its peer's answer."
+        requests: Counter "acp_relay_requests_total" [dir: DIRECTIONS, method: Method::NAMES, outcome: Outcome::NAMES, code: CODES] "Requests that were answered; proxy_error is an answer of the relay itself.";
+        durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: Outcome::NAMES] "From a request to its peer's answer."
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600., 3600.];
         in_flight: Gauge "acp_relay_requests_in_flight" [dir: DIRECTIONS, method: Method::NAMES] "Requests that await their answer.";
         processing: Histogram "acp_relay_processing_duration_seconds" [dir: DIRECTIONS, translated: TRANSLATED] "Time from receiving a message until it is ready to be sent to the other side; messages that were read together count with their mean."
@@ -120,7 +120,7 @@ catalogue! {
         sessions: Counter "acp_relay_sessions_total" [agent, how: SessionStart::NAMES] "Sessions that were opened.";
         tool_calls: Counter "acp_relay_tool_calls_total" [agent, kind: ToolKind::NAMES] "Tool calls that agents announced.";
         tool_results: Counter "acp_relay_tool_call_results_total" [agent, status: RESULTS] "Tool calls that were completed or failed.";
-        tokens: Counter "acp_relay_tokens_total" [agent, type: TOKENS] "Tokens that agents reported at the end of a turn. Reports count as totals of their session, until one is less than the one before it; from then on the reports of that conversation are added.";
+        tokens: Counter "acp_relay_tokens_total" [agent, type: TokenKind::NAMES] "Tokens that agents reported at the end of a turn. Reports count as totals of their session, until one is less than the one before it; from then on the reports of that conversation are added.";
         start: Histogram "acp_relay_agent_start_seconds" [agent] "From starting or connecting to an agent to its answer to initialize."
             [0.01, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60.];
         first_update: Histogram "acp_relay_time_to_first_update_seconds" [agent] "From session/prompt to the first session/update of that session."

@@ -2,34 +2,10 @@
 //!
 //! Those of methods, stop reasons and the like are in `conversation`.
 
-use crate::conversation::{Cause, TokenKind};
-use crate::jsonrpc::{FrameFault, Kind};
+use crate::conversation::Cause;
+use crate::jsonrpc::{FrameFault, Kind, names};
 
-/// Makes an enum of label values.
-macro_rules! list {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $(#[doc = concat!("`", $text, "`")] $variant,)*
-        }
-
-        impl $name {
-            /// The values of the label, in the order of the variants.
-            pub const NAMES: &[&str] = &[$($text,)*];
-
-            /// The value of the label.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-        }
-    };
-}
-
-list! {
+names! {
     /// The transport of a connection.
     Transport {
         Stdio = "stdio",
@@ -45,7 +21,7 @@ list! {
     }
 }
 
-list! {
+names! {
     /// What ended a connection.
     Closing {
         ClientLeft = "client_left",
@@ -57,7 +33,7 @@ list! {
     }
 }
 
-list! {
+names! {
     /// The outcome of a recording.
     RecordingResult {
         Begun = "begun",
@@ -66,7 +42,7 @@ list! {
     }
 }
 
-list! {
+names! {
     /// How a session was opened.
     SessionStart {
         New = "new",
@@ -75,7 +51,7 @@ list! {
     }
 }
 
-list! {
+names! {
     /// The outcome of reading the configuration file again.
     ReloadOutcome {
         Taken = "ok",
@@ -83,7 +59,7 @@ list! {
     }
 }
 
-list! {
+names! {
     /// Whether a client that may reconnect began a conversation or resumed one.
     AttachKind {
         New = "new",
@@ -91,15 +67,15 @@ list! {
     }
 }
 
-list! {
-    /// PruneReason the admin listener refused a request.
+names! {
+    /// Why the admin listener refused a request.
     AdminRefusal {
         Page = "page",
         Recordings = "recordings",
     }
 }
 
-list! {
+names! {
     /// What the policy between two machines did to a message.
     PolicyEffect {
         Denied = "denied",
@@ -141,24 +117,6 @@ impl Closing {
     }
 }
 
-/// Why clients are rejected, in the order of `auth::RejectReason`.
-pub(super) const REJECTIONS: &[&str] = &[
-    "auth",
-    "origin",
-    "host",
-    "tls",
-    "limit",
-    "timeout",
-    "draining",
-    "policy",
-    "unknown",
-    "handshake",
-    "no_agent",
-];
-
-/// Kinds of credentials, in the order of `auth::CredentialKind`.
-pub(super) const CREDENTIALS: &[&str] = &["none", "peercred", "token", "mtls"];
-
 /// Outcomes of authentications.
 pub(super) const AUTHENTICATED: &[&str] = &["refused", "ok"];
 
@@ -184,15 +142,14 @@ pub(super) const KINDS: &[&str] = &["request", "notification", "response"];
 /// The index of requests in [`KINDS`].
 pub(super) const REQUEST: usize = 0;
 
-pub(super) const OUTCOMES: &[&str] = &["ok", "error", "cancelled", "proxy_error"];
-
-/// How a request ended, in the order of [`OUTCOMES`].
-#[derive(Clone, Copy)]
-pub(super) enum Outcome {
-    Ok,
-    Error,
-    Cancelled,
-    ProxyError,
+names! {
+    /// How a request ended.
+    Outcome {
+        Ok = "ok",
+        Error = "error",
+        Cancelled = "cancelled",
+        ProxyError = "proxy_error",
+    }
 }
 
 pub(super) const EXITS: &[&str] = &["clean", "error", "signal", "killed"];
@@ -200,14 +157,6 @@ pub(super) const EXITS: &[&str] = &["clean", "error", "signal", "killed"];
 pub(super) const STARTS: &[&str] = &["ok", "failed"];
 
 pub(super) const RESULTS: &[&str] = &["completed", "failed"];
-
-pub(super) const TOKENS: &[&str] = &[
-    TokenKind::Input.name(),
-    TokenKind::Output.name(),
-    TokenKind::Thought.name(),
-    TokenKind::CachedRead.name(),
-    TokenKind::CachedWrite.name(),
-];
 
 /// Error codes that have a value of their own: JSON-RPC's, ACP's, ours. The first stands for none,
 /// the last for all others.

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use super::folder::marks_path;
+use crate::jsonrpc::names;
 use crate::recording::{PACKED, PLAIN, Parsed, open};
 
 /// The interval at which a directory is checked.
@@ -35,13 +36,14 @@ pub struct Retention {
     pub total: Option<u64>,
 }
 
-/// Why a recording is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PruneReason {
-    /// It is too old.
-    Age,
-    /// All together are too large.
-    Total,
+names! {
+    /// Why a recording is deleted.
+    PruneReason {
+        /// It is too old.
+        Age = "age",
+        /// All together are too large.
+        Total = "total",
+    }
 }
 
 /// A recording that was deleted, or would be.
@@ -81,18 +83,6 @@ struct Stored {
 }
 
 impl PruneReason {
-    /// All there are.
-    pub const ALL: [Self; 2] = [Self::Age, Self::Total];
-
-    /// Its name in metrics and in the log.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Age => "age",
-            Self::Total => "total",
-        }
-    }
-
     /// How many recordings this program has deleted for this reason.
     #[must_use]
     pub fn count(self) -> u64 {
