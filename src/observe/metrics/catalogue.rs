@@ -10,12 +10,13 @@ use metrics::{Counter, Gauge};
 use super::buckets::Buckets;
 use super::labels::{
     AUTHENTICATED, AdminRefusal, AttachKind, CODES, Closing, DIRECTIONS, EXITS, FAULTS, FLOWS,
-    KINDS, LIMITS, Outcome, PolicyEffect, RESULTS, RecordingResult, ReloadOutcome, SIDES, STARTS,
+    KINDS, LIMITS, OUTCOMES, PolicyEffect, RESULTS, RecordingResult, ReloadOutcome, SIDES, STARTS,
     SessionStart, TRANSLATED, Transport,
 };
 use super::metric::{Metric, Type};
 use super::registry::{Family, Registry};
-use crate::conversation::{Method, Note, PermissionOutcome, StopReason, ToolKind};
+use crate::auth::{CredentialKind, RejectReason};
+use crate::conversation::{Method, Note, PermissionOutcome, StopReason, TokenKind, ToolKind};
 
 type Histogram = Arc<Buckets>;
 
@@ -93,8 +94,8 @@ catalogue! {
         sizes: Histogram "acp_relay_message_bytes" [dir: DIRECTIONS, kind: KINDS] "Size of forwarded messages."
             [256., 1024., 4096., 16_384., 65_536., 262_144., 1_048_576., 4_194_304., 16_777_216., 67_108_864.];
         bytes: Counter "acp_relay_bytes_total" [side: SIDES, transport: Transport::NAMES, flow: FLOWS] "Bytes of messages received from a side and sent to it, without their framing.";
-        requests: Counter "acp_relay_requests_total" [dir: DIRECTIONS, method: Method::NAMES, outcome: Outcome::NAMES, code: CODES] "Requests that were answered; proxy_error is an answer of the relay itself.";
-        durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: Outcome::NAMES] "From a request to its peer's answer."
+        requests: Counter "acp_relay_requests_total" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES, code: CODES] "Requests that were answered; proxy_error is an answer of the relay itself.";
+        durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES] "From a request to its peer's answer."
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600., 3600.];
         in_flight: Gauge "acp_relay_requests_in_flight" [dir: DIRECTIONS, method: Method::NAMES] "Requests that await their answer.";
         processing: Histogram "acp_relay_processing_duration_seconds" [dir: DIRECTIONS, translated: TRANSLATED] "Time from receiving a message until it is ready to be sent to the other side; messages that were read together count with their mean."

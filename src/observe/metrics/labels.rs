@@ -142,14 +142,15 @@ pub(super) const KINDS: &[&str] = &["request", "notification", "response"];
 /// The index of requests in [`KINDS`].
 pub(super) const REQUEST: usize = 0;
 
-names! {
-    /// How a request ended.
-    Outcome {
-        Ok = "ok",
-        Error = "error",
-        Cancelled = "cancelled",
-        ProxyError = "proxy_error",
-    }
+pub(super) const OUTCOMES: &[&str] = &["ok", "error", "cancelled", "proxy_error"];
+
+/// How a request ended, in the order of [`OUTCOMES`].
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    Ok,
+    Error,
+    Cancelled,
+    ProxyError,
 }
 
 pub(super) const EXITS: &[&str] = &["clean", "error", "signal", "killed"];

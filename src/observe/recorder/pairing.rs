@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::jsonrpc::{
-    Envelope, Id, IdAt, IdBuf, Kind, PendingRequests, Side, Span, member_range,
-};
+use crate::jsonrpc::{Envelope, Id, IdAt, IdBuf, Kind, PendingRequests, Side, Span, member_range};
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;

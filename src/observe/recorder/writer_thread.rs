@@ -97,7 +97,8 @@ impl WriterThread {
         if state.ready.is_empty() {
             state.is_idle = true;
             let empty = |state: &mut State| state.ready.is_empty();
-            self.wakeup.wait_while_for(&mut state, empty, CHECK_INTERVAL);
+            self.wakeup
+                .wait_while_for(&mut state, empty, CHECK_INTERVAL);
             state.is_idle = false;
         }
         if !state.ready.is_empty() {
