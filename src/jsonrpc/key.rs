@@ -27,7 +27,10 @@ impl<'a> Key<'a> {
     /// Whether it is that name, with or without escapes.
     #[inline]
     pub(super) fn is(&self, name: &str) -> bool {
-        *self.name() == *name.as_bytes()
+        match self.escaped {
+            true => *self.name() == *name.as_bytes(),
+            false => self.raw == name.as_bytes(),
+        }
     }
 
     /// The name, unescaped: an escaped one (`"\u0069d"` is `id`) counts, because other readers

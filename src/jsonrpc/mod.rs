@@ -9,8 +9,8 @@
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
 //! - `pending_requests` is the table of open requests by id.
-//! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text safe to show, and
-//!   `duration` reads durations, `names` makes enums whose variants have names.
+//! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
+//!   safe to show, `duration` reads durations, and `names` makes enums whose variants have names.
 
 mod close_reason;
 mod duration;
