@@ -222,10 +222,10 @@ impl Conversation {
                 if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
                     return;
                 }
-                let needs = out.needs();
+                let traces = out.needs().traces;
                 out.summarise(|| {
                     MessageSummary::of_call(from, &frame, envelope, now)
-                        .traced(&frame, envelope, needs)
+                        .traced(&frame, envelope, traces)
                 });
                 self.apply_policy(to, frame, envelope, None, out);
             }
@@ -251,7 +251,7 @@ impl Conversation {
         let summary = out.needs().summaries.then(|| {
             let mut summary = MessageSummary::of_call(from, &frame, envelope, now);
             summary.topic.request = self.requests;
-            summary.traced(&frame, envelope, out.needs())
+            summary.traced(&frame, envelope, out.needs().traces)
         });
         if let Some(reason) = self.refusal(from) {
             if let Some(summary) = summary {
@@ -338,12 +338,12 @@ impl Conversation {
         if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
-            let needs = out.needs();
+            let traces = out.needs().traces;
             out.summarise(|| {
                 let waited = now.saturating_duration_since(answered.requested_at);
                 let topic = answered.topic;
                 MessageSummary::of_answer(from, &frame, envelope, topic, waited, now)
-                    .traced(&frame, envelope, needs)
+                    .traced(&frame, envelope, traces)
             });
             let method = Some(&answered.method[..]);
             if original_id.as_id().json() == id.json() {

@@ -8,7 +8,6 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, Instant};
 
-use super::Needs;
 use super::known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 use super::tokens::{self, Tokens};
 use super::trace_context::TraceContext;
@@ -162,8 +161,8 @@ impl MessageSummary {
     }
 
     /// Adds its trace context, if that is needed.
-    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, needs: Needs) -> Self {
-        if needs.traces {
+    pub(super) fn traced(mut self, frame: &Frame, at: &Envelope, is_needed: bool) -> Self {
+        if is_needed {
             let is_tool_call = matches!(
                 self.content,
                 Content::ToolCalled(..) | Content::ToolUpdated(_)
