@@ -53,10 +53,11 @@ pub(super) async fn connect_agent(
     setup: &Setup,
     stop: &StopSignals,
 ) -> Result<Link, NoAgent> {
-    tokio::select! {
-        agent = registry::connect(to, setup) => agent.map_err(NoAgent::Unreachable),
-        () = stop.requested.cancelled() => Err(NoAgent::Stopped),
-    }
+    let agent = stop
+        .requested
+        .run_until_cancelled(registry::connect(to, setup));
+    let agent = agent.await.ok_or(NoAgent::Stopped)?;
+    agent.map_err(NoAgent::Unreachable)
 }
 
 /// Carries a conversation to its end, and records it if that is configured.

@@ -57,19 +57,6 @@ fn every_asset_is_listed_and_printed() {
 }
 
 #[test]
-fn an_unknown_asset_gets_the_nearest_one_as_a_hint() {
-    let output = relay(&["assets", "print", "systemd/acp-relay.servic"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(64));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        stderr.contains("did you mean `systemd/acp-relay.service`?"),
-        "{stderr}"
-    );
-}
-
-#[test]
 fn the_example_configuration_is_an_asset() {
     let asset = stdout(&["assets", "print", "acp-relay.toml"]);
     assert_eq!(asset, stdout(&["config", "example"]));

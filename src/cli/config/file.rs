@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::string::FromUtf8Error;
 
+use super::fault::{Fault, Faults};
 use crate::cli::{console, exit, state};
 
 /// The file's path below a configuration directory.
@@ -63,8 +63,17 @@ impl ConfigFile {
             exit::fail(exit::NO_INPUT, &fault)
         })?;
         String::from_utf8(bytes).map_err(|error| {
-            let fault = format!("{path}:{}", not_text(&error));
-            exit::fail(exit::CONFIG, &fault)
+            let good = error.utf8_error().valid_up_to();
+            let byte = error.as_bytes()[good];
+            let fault = Fault {
+                at: good..good,
+                what: format!("byte {good} (0x{byte:02x}) is not UTF-8"),
+                remedy: "save the file as UTF-8".to_owned(),
+                is_note: false,
+            };
+            let text = String::from_utf8_lossy(error.as_bytes());
+            let faults = Faults::new(&path.to_string(), &text, vec![fault]);
+            exit::fail(exit::CONFIG, &faults.report())
         })
     }
 
@@ -93,16 +102,4 @@ impl ConfigFile {
         // If the current directory was deleted, the path stays relative.
         std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
     }
-}
-
-/// The position of the first byte that is not UTF-8, with the message: `3:9: …`.
-fn not_text(error: &FromUtf8Error) -> String {
-    let good = error.utf8_error().valid_up_to();
-    let (before, rest) = error.as_bytes().split_at(good);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let begins = before.iter().rposition(|byte| *byte == b'\n');
-    let begins = begins.map_or(0, |at| at + 1);
-    let column = String::from_utf8_lossy(&before[begins..]).chars().count() + 1;
-    let byte = rest.first().copied().unwrap_or_default();
-    format!("{line}:{column}: byte {good} (0x{byte:02x}) is not UTF-8; save the file as UTF-8")
 }

@@ -96,26 +96,22 @@ pub(super) fn agent(reader: &TableReader<'_>, part: &AgentPart) {
     }
 }
 
-/// The files with secrets for an agent: each by itself, and then both together.
+/// The files with secrets for an agent.
 fn secrets(reader: &TableReader<'_>, remote: &RemoteArgs) {
-    let headers = RemoteArgs {
-        header_file: remote.header_file.clone(),
-        ..RemoteArgs::default()
+    let mut remote = RemoteArgs {
+        headers: Vec::new(),
+        ..remote.clone()
     };
-    let bearer = RemoteArgs {
-        bearer_file: remote.bearer_file.clone(),
-        ..RemoteArgs::default()
-    };
-    let fault = |key, args: &RemoteArgs| {
-        let fault = args.set_up(&mut Setup::default()).err();
-        if let Some(what) = &fault {
-            // The text begins with the flag, which has the same name as the key.
-            reader.fault_of(key, what.split_once(": ").map_or(&**what, |(_, what)| what));
+    while let Err(what) = remote.set_up(&mut Setup::default()) {
+        // The text begins with the flag, which has the same name as the key.
+        let (key, file) = match what.starts_with("--header-file") {
+            true => ("header-file", &mut remote.header_file),
+            false => ("bearer-file", &mut remote.bearer_file),
+        };
+        if file.take().is_none() {
+            return;
         }
-        fault.is_some()
-    };
-    if !(fault("header-file", &headers) | fault("bearer-file", &bearer)) {
-        fault("bearer-file", remote);
+        reader.fault_of(key, what.split_once(": ").map_or(&*what, |(_, what)| what));
     }
 }
 

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::future::poll_fn;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::task::Poll;
@@ -13,12 +14,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::rpc::{Failure, RpcLink};
-use crate::cli::console::show;
-use crate::cli::{exit, processes, runtime, shutdown};
+use crate::cli::{console, exit, processes, runtime, shutdown};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
 use crate::proxy::StopSignals;
 use crate::transport::registry;
-use crate::transport::{Endpoint, Link, Setup, StopStep};
+use crate::transport::{Endpoint, Exit, Link, Setup, StopStep};
 
 /// How often the serving relay's stderr is read until it has the address, and for how long.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -40,6 +41,15 @@ pub(in crate::cli) struct Demo {
     deny: bool,
 }
 
+/// Why a part of the demo cannot continue.
+type Failure = Box<dyn std::error::Error>;
+
+/// One end of the link.
+struct RpcLink {
+    link: Link,
+    next_id: u64,
+}
+
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
     processes::run_and_reap(|| runtime::drive(Builder::new_current_thread(), run_client(args.deny)))
@@ -54,13 +64,8 @@ async fn run_client(deny: bool) -> ExitCode {
     match stop.requested.run_until_cancelled(play(deny)).await {
         None => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
         Some(Ok(())) => ExitCode::SUCCESS,
-        Some(Err(error)) => {
-            let code = match error.is::<std::io::Error>() {
-                true => exit::SYSTEM,
-                false => exit::UNAVAILABLE,
-            };
-            exit::fail(code, &format!("the demo failed: {error}"))
-        }
+        Some(Err(error)) if error.is::<io::Error>() => exit::fail(exit::SYSTEM, &error),
+        Some(Err(error)) => exit::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
     }
 }
 
@@ -115,6 +120,70 @@ async fn play(deny: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+impl RpcLink {
+    fn new(link: Link) -> Self {
+        Self { link, next_id: 0 }
+    }
+
+    /// The next message; `None` at the end of the stream.
+    async fn receive(&mut self) -> Result<Option<Value>, Failure> {
+        match poll_fn(|cx| self.link.rx.poll_next(cx)).await {
+            None => Ok(None),
+            Some(Ok(Decoded::Frame(frame))) => Ok(Some(serde_json::from_slice(frame.as_bytes())?)),
+            Some(Ok(Decoded::Error(error))) => Err(error.to_string().into()),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// Sends a request and waits for its result. `perform` receives the messages of the other end
+    /// meanwhile, and its value answers those that are requests.
+    async fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+        perform: impl Fn(&str, &Value) -> Result<Value, Failure>,
+    ) -> Result<Value, Failure> {
+        let own = json!(self.next_id);
+        self.next_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": own, "method": method, "params": params }))
+            .await?;
+        loop {
+            let message = self.receive().await?;
+            let message = message.ok_or("the other end closed in the middle of a turn")?;
+            match (message["method"].as_str(), message.get("id")) {
+                (Some(method), id) => {
+                    let result = perform(method, &message["params"])?;
+                    if let Some(id) = id {
+                        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+                            .await?;
+                    }
+                }
+                (None, Some(id)) if *id == own => {
+                    return match message.get("result") {
+                        Some(result) => Ok(result.clone()),
+                        None => Err(format!("{method}: {}", message["error"]["message"]).into()),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Closes our stream and waits until the other end has exited.
+    async fn close(mut self) -> Result<Exit, Failure> {
+        poll_fn(|cx| self.link.tx.poll_close(cx, CloseReason::Done)).await?;
+        while self.receive().await?.is_some() {}
+        Ok(poll_fn(|cx| self.link.guard.poll_exit(cx)).await)
+    }
+
+    async fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        poll_fn(|cx| self.link.tx.poll_ready(cx)).await?;
+        self.link.tx.start_send(Frame::from(message.to_string()))?;
+        poll_fn(|cx| self.link.tx.poll_flush(cx)).await?;
+        Ok(())
+    }
+}
+
 /// Starts the relay of the agent, which is the recording at `talk`, and returns its address.
 async fn start_serve(program: &OsString, talk: &Path) -> Result<(Link, String), Failure> {
     let mut words: Vec<OsString> = vec![program.clone()];
@@ -140,7 +209,7 @@ async fn start_serve(program: &OsString, talk: &Path) -> Result<(Link, String), 
     }
 }
 
-async fn stop(mut serve: Link) -> std::io::Result<()> {
+async fn stop(mut serve: Link) -> io::Result<()> {
     serve.guard.signal(StopStep::Terminate);
     let exit = poll_fn(|cx| serve.guard.poll_exit(cx)).await;
     show(&format!("the serving relay ended with {exit}"))
@@ -185,7 +254,7 @@ fn serve_agent(folder: &Path, deny: bool, method: &str, params: &Value) -> Resul
     }
 }
 
-fn show_update(update: &Value) -> std::io::Result<()> {
+fn show_update(update: &Value) -> io::Result<()> {
     match update["sessionUpdate"].as_str() {
         Some("plan") => {
             for entry in update["entries"].as_array().into_iter().flatten() {
@@ -200,6 +269,11 @@ fn show_update(update: &Value) -> std::io::Result<()> {
         None => {}
     }
     Ok(())
+}
+
+/// Shows a line to the person at the terminal; the demo continues if stdout is closed.
+fn show(line: &str) -> io::Result<()> {
+    console::show(line).map_err(|error| io::Error::other(format!("cannot print: {error}")))
 }
 
 fn text(value: &Value) -> &str {

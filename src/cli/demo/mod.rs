@@ -2,9 +2,8 @@
 //!
 //! A recorded agent (`acp-relay replay agent`) runs behind `acp-relay serve`, a small client starts
 //! `acp-relay connect`, and one turn passes through both relays over a WebSocket: real processes,
-//! the real message path. `client` plays the turn, and `rpc` is its end of the link.
+//! the real message path.
 
 mod client;
-mod rpc;
 
 pub(super) use client::{Demo, run};

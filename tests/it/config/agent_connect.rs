@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use rustix::process::Signal;
 use serde_json::Value;
 
-use super::stage::{Client, JSON, Stage};
+use super::stage::{Client, JSON, Stage, reload, stop};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
 use crate::transport::http::caller::{Caller, INITIALIZE};
@@ -41,8 +40,7 @@ async fn agents(caller: &Caller) -> Vec<(String, String)> {
 fn agent_connect_serves_all_agents_of_a_listener_beside_acp() {
     block_on(async {
         let stage = Stage::with(TWO);
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         let about = "Coding agent reached through the Agent Client Protocol".to_owned();
         let expected = [
             ("one".to_owned(), "The first".to_owned()),
@@ -65,12 +63,10 @@ fn agent_connect_serves_all_agents_of_a_listener_beside_acp() {
             &TWO[..before.unwrap()],
             &TWO[after.unwrap()..]
         ));
-        serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
+        reload(&mut serve).await;
         assert_eq!(agents(&caller).await, expected[..1]);
         assert_eq!(ask("/connect/agents/two").await.status.as_u16(), 404);
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
     });
 }
 
@@ -135,23 +131,19 @@ async fn answered(caller: &Caller, agent: &str) -> String {
 fn each_agent_has_its_own_default_permission() {
     block_on(async {
         let (stage, config) = asking(ASKING);
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         assert_eq!(answered(&caller, "careful").await, "reject_once");
         assert_eq!(answered(&caller, "trusted").await, "allow_once");
         // The rule can be removed while it runs.
         stage.write(&config.replace(", default-permission = \"allow\"", ""));
-        serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
+        reload(&mut serve).await;
         assert_eq!(answered(&caller, "trusted").await, "reject_once");
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
         // The command line overrides the file.
         let mut serve = Program::of(stage.command(&["--default-permission", "allow"]));
         let caller = Caller::to(&serve.address().await);
         assert_eq!(answered(&caller, "careful").await, "allow_once");
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
     });
 }
 
@@ -159,8 +151,7 @@ fn each_agent_has_its_own_default_permission() {
 fn a_listeners_dialect_applies_only_to_its_acp_clients() {
     block_on(async {
         let (stage, _) = asking(ASKING);
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (serve, caller) = stage.start().await;
         let about = caller
             .ask("GET", "/connect/agents/careful/descriptor", &[], "")
             .await;
@@ -170,7 +161,6 @@ fn a_listeners_dialect_applies_only_to_its_acp_clients() {
             .ask("POST", "/agents/careful/acp", &[JSON], INITIALIZE)
             .await;
         assert!(about.body.contains("\"content\":["), "{}", about.body);
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
     });
 }

@@ -1,8 +1,6 @@
 //! `[auth]` in the file, end to end: admission, agents, and changes by SIGHUP.
 
-use rustix::process::Signal;
-
-use super::stage::{JSON, Stage};
+use super::stage::{JSON, Stage, reload};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run_in};
 use crate::transport::http::caller::{Caller, INITIALIZE};
@@ -52,8 +50,7 @@ fn a_token_admits_to_its_agents_and_the_file_requires_tokens() {
         }
         // Now the user's own programs need none, and others still do.
         stage.write(TWO);
-        serve.signal(Signal::HUP);
-        while !serve.complaint().await.unwrap().contains("reloaded") {}
+        reload(&mut serve).await;
         assert_eq!(ask("/acp", None).await.0, 200);
         assert_eq!(ask("/acp", Some("Bearer nobody")).await.0, 401);
         assert_eq!(ask("/agents/one/acp", Some(&alice)).await.0, 403);

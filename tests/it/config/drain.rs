@@ -5,10 +5,10 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::stage::{Client, JSON, Stage};
+use super::stage::{Client, JSON, Stage, ask};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
-use crate::transport::http::caller::{Caller, INITIALIZE};
+use crate::transport::http::caller::INITIALIZE;
 
 const CONFIG: &str = r#"
 [agents.one]
@@ -28,8 +28,7 @@ const SLOW: &str = r#"{"jsonrpc":"2.0","id":7,"method":"slow"}"#;
 fn a_running_turn_finishes_and_new_requests_are_refused() {
     block_on(async {
         let stage = Stage::with(CONFIG);
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         let client = Client::open(&caller, "/acp").await;
         let fields = [("acp-connection-id", &*client.id)];
         let mut events = caller.events(&fields).await;
@@ -71,8 +70,7 @@ fn a_running_turn_finishes_and_new_requests_are_refused() {
 fn listeners_stay_open_and_refuse_during_a_drain() {
     block_on(async {
         let stage = Stage::with(&format!("{CONFIG}min = 3600\n"));
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         let tcp = serve.address().await;
         let client = Client::open(&caller, "/acp").await;
         serve.signal(Signal::TERM);
@@ -90,9 +88,7 @@ fn listeners_stay_open_and_refuse_during_a_drain() {
             .await;
         assert_eq!(ws.code(), Some(69));
         let mut other = Program::start(&["connect", &tcp]);
-        other
-            .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
-            .await;
+        ask(&mut other, 1).await;
         let answer = other.json().await;
         assert_eq!(answer["error"]["code"], -32054, "{answer}");
         assert_eq!(

@@ -53,18 +53,19 @@ fn the_example_is_valid_and_has_every_key() {
     assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""));
     // An unknown key is answered with all known ones of its table.
     let mut keys = 0;
-    for table in [
-        "",
-        "[agents.x]\n",
-        "[[listeners]]\n",
-        "[record]\n",
-        "[auth]\n",
-        "[auth.certificates.x]\n",
-        "[admin]\n",
-        "[agent-connect]\n",
-        "[dialects]\n",
-        "[log]\n",
-    ] {
+    let tables = [
+        "agents.x",
+        "record",
+        "auth",
+        "auth.certificates.x",
+        "admin",
+        "agent-connect",
+        "dialects",
+        "log",
+    ];
+    let tables = tables.map(|table| format!("[{table}]\n"));
+    let others = [String::new(), "[[listeners]]\n".to_owned()];
+    for table in tables.into_iter().chain(others) {
         let reported = check(&format!("{table}zzzzzz = 1\n")).stderr;
         let (_, known) = reported
             .split_once("; expected one of ")
@@ -77,55 +78,31 @@ fn the_example_is_valid_and_has_every_key() {
     assert!(keys > 50, "{keys}");
 }
 
-/// Flags of `serve` whose key has another name, and those without one: their meaning is a key of
-/// each listener or agent, or they select the file.
-const KEYS: [(&str, &str); 24] = [
-    ("agent", "endpoint"),
-    ("agent-dialect", "dialect"),
-    ("agent-framing", "framing"),
-    ("client-dialect", "dialect"),
-    ("client-framing", "framing"),
-    ("config", ""),
-    ("dialect-dir", "folders"),
-    ("header", "headers"),
-    ("help", ""),
-    ("limit", "[limits]"),
-    ("listen", "endpoint"),
-    ("log", "level"),
-    ("log-format", "format"),
-    ("record", "dir"),
-    ("record-max-age", "max-age"),
-    ("record-max-total", "max-total"),
-    ("record-mode", "mode"),
-    ("record-policy", "policy"),
-    ("record-redact", "redact"),
-    ("record-redact-pointer", "redact-pointer"),
-    ("record-strict", "strict"),
-    ("record-sync", "sync"),
-    ("table", "tables"),
-    ("admin", "[admin]"),
-];
+/// Flags of `serve` whose key has another name, `FLAG:KEY`; nothing where there is none.
+const KEYS: &str = "agent:endpoint agent-dialect:dialect agent-framing:framing \
+    client-dialect:dialect client-framing:framing config: dialect-dir:folders header:headers help: \
+    limit:[limits] listen:endpoint log:level log-format:format record:dir table:tables \
+    admin:[admin]";
 
 #[test]
 fn every_flag_of_serve_has_its_key() {
     let help = block_on(run(&["serve", "--help"], "")).stdout;
     let example = block_on(run(&["config", "example"], "")).stdout;
     let mut flags = 0;
-    for line in help.lines() {
-        let words = line.trim_start();
-        let Some(flag) = words
-            .split_ascii_whitespace()
-            .find(|word| word.starts_with("--"))
+    for line in help.lines().map(str::trim_start) {
+        // The line of an option begins with it, or with its letter.
+        let line = line.strip_prefix("-h, ").unwrap_or(line);
+        let Some(flag) = line
+            .strip_prefix("--")
+            .and_then(|rest| rest.split(' ').next())
         else {
             continue;
         };
-        // The line of an option begins with it, or with its letter.
-        if !(words.starts_with("--") || words.starts_with("-h,")) {
-            continue;
-        }
-        let flag = flag.trim_start_matches("--");
-        let key = KEYS.iter().find(|(name, _)| *name == flag);
-        let key = key.map_or(flag, |(_, key)| key);
+        let mut keys = KEYS
+            .split_whitespace()
+            .filter_map(|key| key.split_once(':'));
+        let other = keys.find_map(|(name, key)| (name == flag).then_some(key));
+        let key = other.unwrap_or_else(|| flag.strip_prefix("record-").unwrap_or(flag));
         assert!(example.contains(key), "--{flag}: no `{key}` in the example");
         flags += 1;
     }
@@ -199,12 +176,9 @@ endpoint = "tcp://192.0.2.1:9000"
         (":32:12:", "a file that is not a socket exists there"),
         (":34:12:", "this machine has no such address"),
     ] {
-        let matches = |line: &&str| line.contains(place) && line.contains(reports);
-        assert!(
-            outcome.stderr.lines().any(|line| matches(&line)),
-            "{place} {reports}: {}",
-            outcome.stderr
-        );
+        let mut lines = outcome.stderr.lines();
+        let is_reported = lines.any(|line| line.contains(place) && line.contains(reports));
+        assert!(is_reported, "{place} {reports}: {outcome:?}");
     }
     // The file itself has two errors.
     let elsewhere = block_on(run(&["config", "check", "--other-machine", &file], ""));

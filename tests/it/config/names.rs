@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::stage::{Client, JSON, Stage};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
-use crate::transport::http::caller::{Caller, INITIALIZE};
+use crate::transport::http::caller::INITIALIZE;
 
 const TWO: &str = r#"
 default-agent = "one"
@@ -42,8 +42,7 @@ fn two() -> Stage {
 fn each_path_has_its_agent() {
     block_on(async {
         let stage = two();
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (_serve, caller) = stage.start().await;
         let one = Client::open(&caller, "/acp").await;
         assert_eq!(one.words(), ["first words", "--x"]);
         let named = Client::open(&caller, "/agents/one/acp").await;
@@ -86,8 +85,7 @@ fn websocket_paths_and_sockets_have_their_agents() {
 fn a_404_does_not_list_the_agents() {
     block_on(async {
         let stage = two();
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (_serve, caller) = stage.start().await;
         for path in [
             "/agents/three/acp",
             "/agents/four/acp",
@@ -125,8 +123,7 @@ fn without_a_default_an_agent_has_to_be_named() {
             .split_once("[[listeners]]\nendpoint = \"unix")
             .unwrap();
         let stage = Stage::with(&config.replace("cwd = \"sub\"", ""));
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (_serve, caller) = stage.start().await;
         let reply = caller.ask("POST", "/acp", &[JSON], INITIALIZE).await;
         assert_eq!(reply.status.as_u16(), 404);
         assert!(reply.body.contains("/agents/NAME/acp"), "{}", reply.body);
@@ -138,11 +135,7 @@ fn without_a_default_an_agent_has_to_be_named() {
 fn only_programs_of_the_file_are_started() {
     let runtime = Runtime::new().unwrap();
     let stage = two();
-    let (serve, caller) = runtime.block_on(async {
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
-        (serve, caller)
-    });
+    let (serve, caller) = runtime.block_on(stage.start());
     let path = prop_oneof![
         "/(agents/)?(one|two|three)?(/acp)?",
         "/agents/[a-zA-Z0-9._%~;:@&=+$,!*'()/-]{0,24}/acp",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::stage::{Client, Stage};
+use super::stage::{Client, Stage, ask};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run_command};
 use crate::transport::http::caller::Caller;
@@ -72,15 +72,11 @@ fn flags_override_the_environment_which_overrides_the_file() {
         let address = serve.address().await;
         assert!(address.starts_with("ws://"), "{address}");
         let mut client = Program::start(&["connect", &address]);
-        client
-            .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
-            .await;
+        ask(&mut client, 1).await;
         assert_eq!(client.json().await["result"]["words"][0], "of the line");
         // The file's limit applies where no flag sets it.
         let mut other = Program::start(&["connect", &address]);
-        other
-            .write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n")
-            .await;
+        ask(&mut other, 1).await;
         assert_eq!(other.json().await["error"]["code"], -32053);
     });
 }

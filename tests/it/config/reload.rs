@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::stage::{Client, JSON, Stage};
+use super::stage::{Client, JSON, Stage, ask, stop};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run_in};
 use crate::transport::http::caller::{Caller, INITIALIZE};
@@ -35,8 +35,7 @@ fn conversations_continue_and_new_ones_use_the_new_file() {
     block_on(async {
         let stage = Stage::with(BEFORE);
         let after = AFTER.replace("SOCKET", stage.path("s").to_str().unwrap());
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         let old = Client::open(&caller, "/acp").await;
         let fields = [("acp-connection-id", &*old.id)];
         let mut events = caller.events(&fields).await;
@@ -81,16 +80,13 @@ fn conversations_continue_and_new_ones_use_the_new_file() {
             format!("acp-relay: no longer listening on {unix}")
         );
         assert!(serve.complaint().await.unwrap().ends_with("was reloaded"));
-        client
-            .write("{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"x\"}\n")
-            .await;
+        ask(&mut client, 6).await;
         assert_eq!(
             client.json().await["result"]["words"][0],
             "c",
             "it continues"
         );
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
     });
 }
 
@@ -98,8 +94,7 @@ fn conversations_continue_and_new_ones_use_the_new_file() {
 fn an_invalid_file_changes_nothing() {
     block_on(async {
         let stage = Stage::with(BEFORE);
-        let mut serve = stage.serve();
-        let caller = Caller::to(&serve.address().await);
+        let (mut serve, caller) = stage.start().await;
         let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = format!(
             "[[listeners]]\nendpoint = \"tcp://{}\"\n",

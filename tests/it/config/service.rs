@@ -13,7 +13,7 @@ use tokio::net::UnixDatagram;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::stage::{Client, Stage};
+use super::stage::{Client, Stage, stop};
 use crate::support::link::{PATIENCE, run as block_on};
 use crate::support::program::{Program, command, run_command};
 use crate::transport::http::caller::Caller;
@@ -87,8 +87,7 @@ fn a_socket_file_that_was_passed_is_served_and_left() {
             .write("{\"jsonrpc\":\"2.0\",\"method\":\"hello\"}\n")
             .await;
         assert_eq!(client.json().await["method"], "hello");
-        serve.signal(Signal::TERM);
-        assert_eq!(serve.exit().await.code(), Some(0));
+        stop(serve).await;
         assert!(path.exists(), "it belongs to its creator");
     });
 }

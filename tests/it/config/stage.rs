@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -85,6 +86,13 @@ impl Stage {
     pub(crate) fn serve(&self) -> Program {
         Program::of(self.command(&[]))
     }
+
+    /// Starts it, and returns a caller of its first listener.
+    pub(crate) async fn start(&self) -> (Program, Caller) {
+        let mut serve = self.serve();
+        let caller = Caller::to(&serve.address().await);
+        (serve, caller)
+    }
 }
 
 impl Client {
@@ -119,3 +127,21 @@ impl Client {
 }
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Has a server read its file again.
+pub(crate) async fn reload(serve: &mut Program) {
+    serve.signal(Signal::HUP);
+    while !serve.complaint().await.unwrap().ends_with("was reloaded") {}
+}
+
+/// Ends a server.
+pub(crate) async fn stop(mut serve: Program) {
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.exit().await.code(), Some(0));
+}
+
+/// Sends a request of this id by a program.
+pub(crate) async fn ask(client: &mut Program, id: u32) {
+    let ask = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\"}}\n");
+    client.write(&ask).await;
+}

@@ -125,18 +125,3 @@ pub(super) fn limits() -> Vec<(String, String, String)> {
     assert!(found.len() > 40, "only {} found", found.len());
     found
 }
-
-#[test]
-pub(super) fn flags_are_read_from_help_texts() {
-    let help = "Options:\n      --to <FORM>\n          The form,\n          of all\n\n          \
-                More.\n\n          Possible values:\n          - a: A\n          - b: B\n\n          \
-                [env: ACP_RELAY_TO=]\n\n  -h, --help\n          Print help\n\nExamples:\n  \
-                acp-relay x --to a\n";
-    let expected = Flag {
-        form: "--to FORM".to_owned(),
-        about: "The form, of all".to_owned(),
-        values: vec!["a".to_owned(), "b".to_owned()],
-        variable: Some("ACP_RELAY_TO".to_owned()),
-    };
-    assert_eq!(flags(help), [expected]);
-}
