@@ -42,14 +42,16 @@ impl QueuedLink {
             tracing::warn!("the connection to the agent is lost: {error}");
             return Poll::Ready(None);
         }
-        while reads {
+        if !reads {
+            return Poll::Pending;
+        }
+        loop {
             match ready!(self.rx.poll_next(cx)) {
                 Some(Ok(Decoded::Frame(frame))) => return Poll::Ready(Some(frame)),
                 Some(Ok(Decoded::Error(error))) => tracing::warn!("the agent: {error}"),
                 Some(Err(_)) | None => return Poll::Ready(None),
             }
         }
-        Poll::Pending
     }
 
     fn poll_write(

@@ -182,7 +182,7 @@ impl Actor {
         let id = at.id(frame);
         match at.kind {
             Kind::Notification => self.urgent.push_back(frame.clone()),
-            Kind::Request => match self.ask(frame, &at, Asked::Live(id.to_owned())) {
+            Kind::Request => match self.ask(frame, &at, &Asked::Live(id.to_owned())) {
                 Some(request) => self.urgent.push_back(request),
                 None => {
                     let reason = Reason::new(reply::OVERLOADED, "too many requests are open");
@@ -336,7 +336,7 @@ impl Actor {
         } else if recorded.is_request() {
             let request = self.names.to_live(&recorded.frame);
             if let Scanned::Message(at) = scan(&request, &Limits::default()) {
-                frame = self.ask(&request, &at, Asked::Step(step, number));
+                frame = self.ask(&request, &at, &Asked::Step(step, number));
             }
         }
         let frame = frame.unwrap_or_else(|| self.names.to_live(&recorded.frame));
@@ -352,7 +352,7 @@ impl Actor {
     }
 
     /// A request to the client, under an id that it does not have open; `None` if it has too many.
-    fn ask(&mut self, frame: &Frame, at: &Envelope, asked: Asked) -> Option<Frame> {
+    fn ask(&mut self, frame: &Frame, at: &Envelope, asked: &Asked) -> Option<Frame> {
         let mut result = self.pending.insert(at.id(frame), asked.clone());
         let mut frame = frame.clone();
         while result == Err(Rejected::Reused) {
