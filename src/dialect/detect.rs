@@ -103,12 +103,8 @@ fn weight(clue: &Clue) -> (usize, usize) {
 
 /// A clue, as a clause for the log.
 fn describe(clue: &Clue) -> String {
-    let places: Vec<String> = clue
-        .when
-        .0
-        .iter()
-        .map(|(place, _)| place.to_string())
-        .collect();
+    let places = clue.when.0.iter().map(|(place, _)| place.to_string());
+    let places: Vec<String> = places.collect();
     let method = clue.on.names().canonical.as_deref().unwrap_or_default();
     format!("{} of {method}", places.join(", "))
 }
@@ -128,12 +124,9 @@ fn version_fits(clue: &Clue, body: &Node<'_>) -> bool {
         .find_map(|at| body.text_at(&own_pointer(at)));
     let Some(own) = own else { return false };
     bound.split(',').all(|bound| {
-        let bound = bound.trim();
-        let split = bound
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(bound.len());
-        let (sign, number) = bound.split_at(split);
-        let order = numbers(&own).cmp(&numbers(number));
+        let number = bound.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let sign = bound.strip_suffix(number).unwrap_or_default();
+        let order = numbers(&own).cmp(&numbers(number.trim_end()));
         match sign.trim() {
             "<" => order.is_lt(),
             "<=" => order.is_le(),

@@ -101,8 +101,7 @@ impl<'a> Message<'a> {
 
     /// The session it names.
     pub(super) fn session(&self) -> Option<String> {
-        let json = self.body.get_member("sessionId").map(ValueRef::json);
-        json.as_deref().and_then(text::string).map(Cow::into_owned)
+        self.text_at("/sessionId")
     }
 
     /// Writes it as a frame.

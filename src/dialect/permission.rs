@@ -4,8 +4,6 @@
 //! ambiguous answer fails closed: with a reject option that was offered, else with `cancelled`.
 //! Both the options shown to the user and the answer are checked here, after translation.
 
-use std::borrow::Cow;
-
 use super::text::{self, JsonType};
 
 /// The options of one permission request, in canonical.
@@ -51,12 +49,9 @@ impl OfferedOptions {
         }
         let field = |option, name| text::member(option, name).and_then(text::string);
         let offers = text::items(options).take(64).filter_map(|option| {
-            Some(OfferedOption {
-                id: field(option, "optionId")?.into_owned(),
-                kind: field(option, "kind")
-                    .map(Cow::into_owned)
-                    .unwrap_or_default(),
-            })
+            let kind = field(option, "kind").unwrap_or_default().into_owned();
+            let id = field(option, "optionId")?.into_owned();
+            Some(OfferedOption { id, kind })
         });
         Self(offers.collect())
     }
@@ -149,11 +144,9 @@ const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_a
 
 fn allows(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
-    ["allow", "approve", "proceed", "accept"]
-        .iter()
-        .any(|begin| word.starts_with(begin))
-        || matches!(&*word, "yes" | "y" | "ok" | "true")
-        || word.starts_with("alwaysallow")
+    let begins = ["allow", "approve", "proceed", "accept", "alwaysallow"];
+    begins.iter().any(|begin| word.starts_with(begin))
+        || ["yes", "y", "ok", "true"].contains(&&*word)
 }
 
 /// Whether a word clearly allows permanently, as `allow_always` and the words of the original
@@ -167,20 +160,17 @@ fn allows_always(word: &str) -> bool {
 /// Whether a word refuses.
 fn refuses(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
-    [
+    let begins = [
         "reject", "deny", "denied", "declin", "refus", "disallow", "cancel", "abort", "never",
-    ]
-    .iter()
-    .any(|begin| word.starts_with(begin))
-        || matches!(&*word, "no" | "n" | "false")
+    ];
+    begins.iter().any(|begin| word.starts_with(begin)) || ["no", "n", "false"].contains(&&*word)
 }
 
 /// Whether a word means more than once.
 fn is_lasting(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
-    ["always", "persist", "session", "forever", "permanent"]
-        .iter()
-        .any(|part| word.contains(part))
+    let parts = ["always", "persist", "session", "forever", "permanent"];
+    parts.iter().any(|part| word.contains(part))
 }
 
 impl PermissionAnswer {
@@ -202,12 +192,10 @@ impl PermissionAnswer {
     #[must_use]
     pub fn result(&self) -> Vec<u8> {
         match self {
-            Self::Selected(id) => [
-                &b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":"[..],
-                &text::quote(id),
-                b"}}",
-            ]
-            .concat(),
+            Self::Selected(id) => {
+                let head = b"{\"outcome\":{\"outcome\":\"selected\",\"optionId\":";
+                [&head[..], &text::quote(id), b"}}"].concat()
+            }
             _ => b"{\"outcome\":{\"outcome\":\"cancelled\"}}".to_vec(),
         }
     }
@@ -249,18 +237,14 @@ pub fn check_read(
     };
     let mut words = Words::default();
     words.gather(original, 0);
-    let refused = words.refused
-        || words.all.iter().any(|word| {
-            word != &offer.id
-                && (offered
-                    .get(word)
-                    .is_some_and(|other| other.kind.starts_with("reject"))
-                    || (offered.get(word).is_none() && refuses(word)))
-        });
-    let named = words
-        .all
-        .iter()
-        .any(|word| *word == offer.id || *word == offer.kind);
+    let is_refusal = |word: &String| match offered.get(word) {
+        Some(other) => other.kind.starts_with("reject"),
+        None => refuses(word),
+    };
+    let mut others = words.all.iter().filter(|word| **word != offer.id);
+    let refused = words.refused || others.any(is_refusal);
+    let mut all = words.all.iter();
+    let named = all.any(|word| *word == offer.id || *word == offer.kind);
     // A word that is the id of an option means that option only.
     let always = |word: &str| allows_always(word) && offered.get(word).is_none();
     let only = || offered.of("allow_always").nth(1).is_none();
@@ -279,13 +263,12 @@ pub fn check_read(
 pub fn check_write(answer: &PermissionAnswer, offered: &OfferedOptions, written: &[u8]) -> bool {
     let mut words = Words::default();
     words.gather(written, 0);
-    let kind = match answer {
-        PermissionAnswer::Selected(id) => offered.get(id).map_or("", |offer| &offer.kind),
-        _ => "",
-    };
-    let chosen = match answer {
-        PermissionAnswer::Selected(id) => id.as_str(),
-        _ => "",
+    let (kind, chosen) = match answer {
+        PermissionAnswer::Selected(id) => {
+            let kind = offered.get(id).map_or("", |offer| &offer.kind);
+            (kind, id.as_str())
+        }
+        _ => ("", ""),
     };
     words.all.iter().all(|word| {
         if word == chosen {
@@ -311,13 +294,8 @@ pub fn check_write(answer: &PermissionAnswer, offered: &OfferedOptions, written:
 pub fn same_options(before: &[u8], after: &[u8]) -> bool {
     let (before, after) = (OfferedOptions::read(before), OfferedOptions::read(after));
     let same = |one: &OfferedOption, two: &OfferedOption| {
-        let meaning = |kind: &str| {
-            (
-                allows(kind),
-                refuses(kind),
-                allows(kind) && is_lasting(kind),
-            )
-        };
+        let lasts = |kind: &str| allows(kind) && is_lasting(kind);
+        let meaning = |kind: &str| (allows(kind), refuses(kind), lasts(kind));
         let known = |kind: &str| allows(kind) || refuses(kind);
         one.id == two.id
             && (!known(&one.kind) || !known(&two.kind) || meaning(&one.kind) == meaning(&two.kind))

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hashlink::LinkedHashMap;
 
+use super::pointer::own_pointer;
 use super::text;
 use super::tree::{Node, ValueRef};
 use crate::jsonrpc::{Kind, Side};
@@ -97,8 +98,7 @@ impl Sessions {
         request_session: Option<&str>,
         body: &Node<'_>,
     ) {
-        let json = body.get_member("sessionId").map(ValueRef::json);
-        let own = json.as_deref().and_then(text::string);
+        let own = body.text_at(&own_pointer("/sessionId"));
         let Some(id) = own.as_deref().or(request_session) else {
             return;
         };
@@ -116,7 +116,7 @@ impl Sessions {
             (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
                 let session = self.see(id);
-                if let Some(update) = body.get_member("update") {
+                if let Some(update) = body.get(&own_pointer("/update")) {
                     session.update(update);
                 }
             }
@@ -125,7 +125,7 @@ impl Sessions {
                 Kind::Result,
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
-                let options = body.get_member("configOptions").map(ValueRef::json);
+                let options = body.get(&own_pointer("/configOptions")).map(ValueRef::json);
                 self.see(id).set_config(options.as_deref());
             }
             _ => {}

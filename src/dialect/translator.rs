@@ -23,10 +23,8 @@ pub struct Translator {
     /// so a slot is written once and serves every table.
     pub(super) memory: Recent<Box<[u8]>, 4096, { 4 << 20 }>,
     pub(super) sessions: Sessions,
-    /// Requests of the peer.
-    pub(super) from_peer: PendingRequests<PendingRequest>,
-    /// Requests to the peer.
-    pub(super) to_peer: PendingRequests<PendingRequest>,
+    /// Requests in flight, by the side that sent them.
+    requests: [PendingRequests<PendingRequest>; 2],
     pub(super) minted: u32,
     pub(super) legacy: Legacy,
     pub(super) action_state: ActionState,
@@ -41,8 +39,7 @@ impl Translator {
             program,
             memory: Recent::default(),
             sessions: Sessions::default(),
-            from_peer: PendingRequests::new(MAX_OPEN),
-            to_peer: PendingRequests::new(MAX_OPEN),
+            requests: [MAX_OPEN; 2].map(PendingRequests::new),
             minted: 0,
             legacy: Legacy::default(),
             action_state: ActionState::default(),
@@ -54,7 +51,10 @@ impl Translator {
     pub fn switch_to(&mut self, program: Arc<Program>) {
         self.program = program;
         self.memory = Recent::default();
-        let open = self.from_peer.values_mut().chain(self.to_peer.values_mut());
+        let open = self
+            .requests
+            .iter_mut()
+            .flat_map(|requests| requests.values_mut());
         open.for_each(|pending| pending.slots.clear());
     }
 
@@ -79,11 +79,8 @@ impl Translator {
     /// Remembers a request as if it had passed, with its method in both columns; for examples that
     /// contain an answer only.
     pub fn assume(&mut self, requester: Side, id: &IdBuf, dialect: &str, canonical: &str) {
-        self.insert_request(
-            requester,
-            id.as_id(),
-            PendingRequest::of(dialect, canonical),
-        );
+        let pending = PendingRequest::of(dialect, canonical);
+        self.insert_request(requester, id.as_id(), pending);
     }
 
     /// Remembers a request; one whose id is in use is not remembered, and neither is one too many.
@@ -92,11 +89,7 @@ impl Translator {
     }
 
     pub(super) fn requests(&mut self, requester: Side) -> &mut PendingRequests<PendingRequest> {
-        if requester == self.peer {
-            &mut self.from_peer
-        } else {
-            &mut self.to_peer
-        }
+        &mut self.requests[requester as usize]
     }
 
     pub(super) const fn from(&self, way: Way) -> Side {

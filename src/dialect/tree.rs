@@ -119,14 +119,6 @@ impl<'a> Node<'a> {
         ValueRef::Node(self).at(place)
     }
 
-    /// The member of an object, without parsing it.
-    pub(super) fn get_member(&self, name: &str) -> Option<ValueRef<'_, 'a>> {
-        match ValueRef::Node(self).child(name)? {
-            ValueRef::Node(Self::Absent) => None,
-            found => Some(found),
-        }
-    }
-
     /// The text of the string at a place.
     pub(super) fn text_at(&self, place: &JsonPointer) -> Option<String> {
         let raw = self.get(place)?.json();
@@ -319,18 +311,18 @@ impl<'a> IndexedObject<'a> {
     /// All members, as those of an opened object.
     pub(super) fn members(self) -> Vec<Member<'a>> {
         let name = |member: &IndexedMember| Cow::Borrowed(member.name(self.frame));
-        let mut members = Vec::with_capacity(8);
         match self.member {
             Some(own) => {
                 let all = self.index.members_of(own);
-                members.extend(all.map(|member| (name(&member), Node::raw(self.value(member)))));
+                let raw = |member| (name(&member), Node::raw(self.value(member)));
+                all.map(raw).collect()
             }
             None => {
                 let all = self.index.members();
-                members.extend(all.map(|member| (name(&member), self.part(member))));
+                all.map(|member| (name(&member), self.part(member)))
+                    .collect()
             }
         }
-        members
     }
 
     /// A member of the body: an indexed object when it is an object.

@@ -66,29 +66,26 @@ impl<'f> FaultList<'f> {
     ) {
         // The place of each is found by scanning the file again, so their number is limited.
         let mut found = self.found.borrow_mut();
-        let (pointer, what, remedy) = match found.len() {
-            0..MAX_FAULTS => (pointer, what.into(), remedy.into()),
-            MAX_FAULTS => (
-                "",
-                format!("there are more faults than these {MAX_FAULTS}"),
-                "correct these first".to_owned(),
-            ),
-            _ => return,
-        };
-        let (mut line, column) = place_of(self.text, pointer);
-        if found.len() == MAX_FAULTS {
-            line = self.text.lines().count();
+        if found.len() > MAX_FAULTS {
+            return;
         }
-        let rule = self.rule(pointer);
-        found.push(TableFault {
+        let (line, column) = place_of(self.text, pointer);
+        let mut fault = TableFault {
             file: self.file.to_owned(),
             line,
             column,
-            rule,
+            rule: self.rule(pointer),
             pointer: pointer.to_owned(),
-            what,
-            remedy,
-        });
+            what: what.into(),
+            remedy: remedy.into(),
+        };
+        if found.len() == MAX_FAULTS {
+            fault.line = self.text.lines().count();
+            (fault.rule, fault.pointer) = (None, String::new());
+            fault.what = format!("there are more faults than these {MAX_FAULTS}");
+            fault.remedy = "correct these first".to_owned();
+        }
+        found.push(fault);
     }
 
     /// The id of the rule that contains a place.

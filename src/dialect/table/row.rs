@@ -147,15 +147,11 @@ impl Row {
     /// How many keys of the row fill a missing value.
     #[must_use]
     pub fn fill_count(&self) -> usize {
-        [
-            self.default.is_some(),
-            self.constant.is_some(),
-            self.recall.is_some(),
-            self.derive.is_some(),
-        ]
-        .into_iter()
-        .filter(|is_there| *is_there)
-        .count()
+        let values = [&self.default, &self.constant]
+            .into_iter()
+            .flatten()
+            .count();
+        values + usize::from(self.recall.is_some()) + usize::from(self.derive.is_some())
     }
 
     /// Whether the row converts the value that it carries.
