@@ -23,8 +23,8 @@ use crate::jsonrpc::{Kind, Side};
 #[derive(Debug, Default)]
 pub struct Program {
     pub(super) layers: Vec<Layer>,
-    /// By way, sending side, kind and method; `*` is every method.
-    routes: [[[BTreeMap<Box<[u8]>, Route>; 4]; 2]; 2],
+    /// By way, sending side and kind.
+    routes: [[[MethodRoutes; 4]; 2]; 2],
     pub(super) memory: BTreeMap<String, Slot>,
     /// Methods of the agent that have another name in the dialect: by that name, the canonical
     /// method that a client with the dialect takes them for.
@@ -32,6 +32,9 @@ pub struct Program {
     /// Whether a rule depends on the state of a session.
     pub(super) follows_sessions: bool,
 }
+
+/// Routes by method; `*` is every method.
+type MethodRoutes = BTreeMap<Box<[u8]>, Route>;
 
 /// A table in a stack.
 #[derive(Clone, Debug)]

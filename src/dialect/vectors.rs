@@ -169,7 +169,7 @@ impl Vector {
     /// # Errors
     /// An error that names what is missing or not known.
     pub fn parse(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(text_of)
+        serde_json::from_str(line).map_err(|error| error.to_string())
     }
 
     /// The example of a rule as a vector. `dialect` and `canonical` are the two messages;
@@ -202,7 +202,8 @@ impl Vector {
         ] {
             fields.insert(name.to_owned(), value);
         }
-        let mut vector: Self = serde_json::from_value(Value::Object(fields)).map_err(text_of)?;
+        let mut vector: Self =
+            serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())?;
         if !matches!(rule.on.what, Selector::Method(_)) {
             let names = rule.on.what.names();
             let of = |name: &Option<String>, other: &Option<String>| {
@@ -242,7 +243,9 @@ impl Vector {
     }
 
     fn run_way(&self, library: &Library, way: Way) -> Result<(), String> {
-        let program = library.program(&self.dialect).map_err(text_of)?;
+        let program = library
+            .program(&self.dialect)
+            .map_err(|error| error.to_string())?;
         let sender = self.direction.sender();
         let peer = way.pick(sender, sender.other());
         let mut run = Run {
@@ -325,7 +328,8 @@ impl Run {
             self.translator.write(&frame, &at)
         };
         for frame in outcome.frames(&frame).iter().chain(&outcome.replies) {
-            let value: Value = serde_json::from_slice(frame.as_bytes()).map_err(text_of)?;
+            let value: Value =
+                serde_json::from_slice(frame.as_bytes()).map_err(|error| error.to_string())?;
             let is_request = value.get("method").is_some() && value.get("id").is_some();
             if is_request && value["id"] != message["id"] {
                 self.minted.push(value);
@@ -368,8 +372,4 @@ fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Resu
         got.join(", "),
         wanted.join(", ")
     ))
-}
-
-fn text_of(error: impl ToString) -> String {
-    error.to_string()
 }

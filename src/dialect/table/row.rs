@@ -42,7 +42,7 @@ pub struct Row {
     pub each: Option<Each>,
     /// Rows in the object.
     #[serde(rename = "in")]
-    pub inside: List<Row>,
+    pub inside: List<Self>,
     /// The named shape of the value.
     pub shape: Option<String>,
     /// A named conversion; it comes before the others in reading.
@@ -170,7 +170,7 @@ impl Row {
 
     /// The rows in the value, or in its elements.
     #[must_use]
-    pub fn inner_rows(&self) -> [&[Row]; 2] {
+    pub fn inner_rows(&self) -> [&[Self]; 2] {
         match &self.each {
             Some(Each::Rows(rows)) => [&self.inside, rows],
             _ => [&self.inside, &[]],

@@ -122,7 +122,7 @@ fn zed_log(lines: &[Value]) -> Value {
                 let method = open
                     .remove(&key(!out))
                     .unwrap_or_else(|| json!("[unrecognized response]"));
-                let body = message.get("error").unwrap_or(&message["result"]);
+                let body = message.get("error").unwrap_or_else(|| &message["result"]);
                 ("response", method, body)
             }
             (method, true) => ("notification", method.clone(), &message["params"]),
