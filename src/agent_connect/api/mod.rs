@@ -35,6 +35,7 @@ pub mod question;
 pub mod run;
 pub mod run_event;
 pub mod run_request;
+pub mod page;
 pub mod search;
 pub mod sent_content;
 pub mod session;

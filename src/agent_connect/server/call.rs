@@ -16,7 +16,7 @@ use super::agents::Requester;
 use super::hub::{Hub, RunAt};
 use crate::agent_connect::api::agent::parse_id;
 use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::api::search::ResultPage;
+use crate::agent_connect::api::page::ResultPage;
 use crate::agent_connect::store::Rows;
 use crate::transport::current_time;
 

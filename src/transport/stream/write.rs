@@ -43,7 +43,8 @@ struct WriteQueue {
     piece_bytes: usize,
     /// Written after all pieces; small messages are appended here.
     tail: BytesMut,
-    /// Bytes written since the last flush.
+    /// A slowly decaying maximum of the bytes written between two flushes.
+    recent: usize,
     since_flush: usize,
 }
 
@@ -184,8 +185,11 @@ impl WriteQueue {
 
     /// Releases memory left over from a burst or a large message. Called when the queue is empty.
     fn shrink(&mut self) {
-        let needed = std::mem::take(&mut self.since_flush).min(HIGH_WATER);
-        if self.tail.capacity() > (4 * needed).max(SMALL) {
+        // A batch that follows batches of about its size finds its buffer, so that it needs no
+        // allocation; after some thirty small ones the memory is released.
+        let written = std::mem::take(&mut self.since_flush).min(HIGH_WATER);
+        self.recent = written.max(self.recent - self.recent / 8);
+        if self.tail.capacity() > (4 * self.recent).max(SMALL) {
             self.tail = BytesMut::new();
         }
         if self.pieces.capacity() > 2 * SLICES {

@@ -9,11 +9,12 @@ use acp_relay::agent_connect::api::history_filter::HistoryFilter;
 use acp_relay::agent_connect::api::input::input;
 use acp_relay::agent_connect::api::interrupt::{AgentQuestion, Permissions};
 use acp_relay::agent_connect::api::openapi;
+use acp_relay::agent_connect::api::page::ResultPage;
 use acp_relay::agent_connect::api::question::{InterruptAction, interrupt_action, typed_answer};
 use acp_relay::agent_connect::api::run::{Interrupt, RunOutcome, Timestamp};
 use acp_relay::agent_connect::api::run_event::{self, RunEvent, stop_reason};
 use acp_relay::agent_connect::api::run_request::RunRequest;
-use acp_relay::agent_connect::api::search::{AgentFilter, ResultPage};
+use acp_relay::agent_connect::api::search::AgentFilter;
 use acp_relay::agent_connect::api::sent_content::{SentContent, message_ids};
 use serde_json::{Value, json};
 

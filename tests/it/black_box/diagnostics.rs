@@ -94,7 +94,7 @@ fn a_syntax_error_of_a_table_is_reported_at_its_line() {
         let folder = tempfile::tempdir().unwrap();
         for (text, line, column) in cases {
             let path = file(folder.path(), "x.json", text);
-            let place = format!("{path}:{line}: /: this is not JSON: ");
+            let place = format!("{path}:{line}:{}: /: this is not JSON: ", column.max(1));
             let column = format!("at line {line} column {column}; correct it");
             let check = run(&["dialect", "check", &path], "").await;
             let connect = run(&["connect", "--table", &path, "--", "cat"], "").await;
