@@ -19,7 +19,7 @@ impl Table {
     pub fn read(file: &str, text: &str) -> Result<Self, TableFaults> {
         let content: Value = serde_json::from_str(text).map_err(|error| {
             let what = format!("this is not JSON: {error}");
-            single(file, (error.line(), error.column()), what)
+            single(file, (error.line(), error.column().max(1)), what)
         })?;
         let faults = FaultList::new(file, text, &content);
         if let Some(format) = content["format"].as_u64().filter(|format| *format > FORMAT) {
