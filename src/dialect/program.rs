@@ -13,9 +13,10 @@ use std::sync::Arc;
 use super::guard::{holds, is_met};
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
-    Selector, Slot, Table, Way,
+    Case, Expect, Guard, IdKind, Jsonrpc, KindChange, Literal, MessageFilter, PROMPTING, Params,
+    Row, Rule, Selector, Slot, Table, Way,
 };
+use super::text;
 use super::tree::Node;
 use crate::jsonrpc::{Kind, Side};
 
@@ -68,8 +69,9 @@ struct Route {
     rules: Vec<(usize, usize)>,
     /// The guards of these rules, and of slots: one must hold.
     guards: Vec<Guard>,
-    /// The place that all guards test first.
-    first: Option<JsonPointer>,
+    /// The place that all guards test first, and the strings they require there; no strings where
+    /// one of them accepts other values.
+    first: Option<(JsonPointer, Option<Vec<Literal>>)>,
 }
 
 impl fmt::Display for FiredRule {
@@ -236,17 +238,42 @@ impl Program {
 impl Route {
     /// Finds the place that all guards test first.
     fn finish(&mut self) {
-        let first = |guard: &Guard| Some(guard.0.first()?.0.clone());
-        let place = self.guards.first().and_then(first);
-        let is_common = |guard: &Guard| first(guard) == place;
-        self.first = place.clone().filter(|_| self.guards.iter().all(is_common));
+        let first = |guard: &Guard| guard.0.first().cloned();
+        let Some(all) = self.guards.iter().map(first).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let Some((place, _)) = all
+            .first()
+            .filter(|(place, _)| all.iter().all(|one| one.0 == *place))
+        else {
+            return;
+        };
+        let strings = all.iter().map(|(_, expect)| match expect {
+            Expect::Const(literal) => Some(std::slice::from_ref(literal)),
+            Expect::In(all) => Some(&all[..]),
+            _ => None,
+        });
+        let strings = strings.collect::<Option<Vec<_>>>().map(|all| all.concat());
+        let is_string = |literal: &Literal| literal.0.first() == Some(&b'"');
+        let strings = strings.filter(|all| all.iter().all(is_string));
+        self.first = Some((place.clone(), strings));
     }
 
     fn may_concern(&self, body: &Node<'_>) -> bool {
-        let Some(place) = &self.first else {
+        let Some((place, strings)) = &self.first else {
             return self.guards.iter().any(|guard| holds(body, &guard.0));
         };
         let found = body.get(place);
+        // Most updates are of a kind without a rule: this saves a third of the time that a message
+        // takes where dialects are detected.
+        if let Some(strings) = strings {
+            let Some(found) = &found else { return false };
+            let value = found.json();
+            let is_named = strings.iter().any(|literal| *literal.0 == *value);
+            if !is_named && !text::may_be_respelled(&value) {
+                return false;
+            }
+        }
         self.guards.iter().any(|guard| {
             let (_, expect) = &guard.0[0];
             is_met(found, expect) && holds(body, &guard.0[1..])
