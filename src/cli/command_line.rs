@@ -13,8 +13,8 @@ use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
-    inspect, limits, log_redaction, manual, processes, replay, serve, shell, status, stderr, token,
-    top,
+    inspect, limits, log_redaction, manual, memory, processes, replay, serve, shell, status,
+    stderr, token, top,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -179,6 +179,7 @@ fn execute() -> ExitCode {
         Err(error) => return report(&error),
     };
     if let Command::Serve(args) = cli.command {
+        memory::limit_retention();
         // Before anything is started that could inherit the sockets.
         let sockets = match serve::sockets() {
             Ok(sockets) => sockets,

@@ -15,7 +15,7 @@ use super::{admission, agent_connect, endpoints, exit, remote, runtime};
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
 use crate::transport::registry;
-use crate::transport::{Endpoint, PeerKind};
+use crate::transport::{Endpoint, PeerKind, Workers};
 
 /// Arguments of `connect`.
 #[derive(Debug, Args)]
@@ -77,6 +77,7 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
             .recorders
             .as_ref()
             .map(|recorders| recorders.folder()),
+        Workers::default(),
         context.traces.as_ref(),
     );
     let admin = admin.await?;

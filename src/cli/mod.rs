@@ -14,8 +14,8 @@
 //!   listener and of `inspect open`.
 //! - `telemetry` starts the log, `stderr` writes it, `rate_limit` limits it,
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
-//! - `processes`, `runtime`, `shutdown` and `state` are about the process: its children,
-//!   threads, signals and files; `random` is the system's random numbers,
+//! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
+//!   allocator, threads, signals and files; `random` is the system's random numbers,
 //!   `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation.
 //! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
@@ -50,6 +50,7 @@ mod limits;
 mod listeners;
 mod log_redaction;
 mod manual;
+mod memory;
 mod policy;
 mod processes;
 mod random;

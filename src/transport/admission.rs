@@ -3,42 +3,66 @@
 //! A rejected client receives a JSON-RPC error with the id `null`, because no request came before.
 //! The decision itself is `auth`'s; clients over HTTP are handled elsewhere.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{IncomingLink, Link, LinkError, OpenError, OpenErrorKind, Setup, clock};
-use crate::auth::{Credentials, RejectReason};
+use super::{IncomingLink, Link, LinkError, OpenError, OpenErrorKind, Setup, clock, open_error};
+use crate::auth::{Credentials, Denial, Principal, RejectReason};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{CloseReason, Id};
 
 /// Time limit for sending the error to a rejected client.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Authenticates the client on a new link.
+/// Authenticates a new client. Its link is opened by the worker that will serve it.
 pub(super) fn admit(
-    mut link: Link,
+    from: String,
     credentials: &Credentials,
     setup: &Setup,
     scheme: &'static str,
+    open: impl FnOnce(String, &Setup) -> io::Result<Link> + Send + 'static,
 ) -> IncomingLink {
     let decision = setup.gate.authenticate(credentials, clock::current_time());
-    let (from, gate) = (link.peer.name.clone(), setup.gate.clone());
+    let worker = setup.workers.pick();
+    let (name, setup) = (from.clone(), setup.clone());
     let finish = Box::pin(async move {
-        if let Ok(principal) = decision {
-            link.peer.principal = Some(principal);
-            return Ok(link);
-        }
-        gate.rejected(scheme, RejectReason::Auth);
-        let user = gate.user_name();
-        let what = format!("it is not known to be a program of the user {user}");
-        let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
-            .with_remedy("Connect it over http:// or ws:// with a token");
-        // The client may have disconnected already, or read too slowly.
-        let _ = timeout(REJECT_TIMEOUT, reject(link)).await;
-        Err(fault)
+        let link = open(name.clone(), &setup);
+        let link = link.map_err(|source| open_error::not_accepted(&name, &source))?;
+        decide(decision, link, &setup, scheme).await
     });
-    IncomingLink { from, finish }
+    IncomingLink {
+        from,
+        finish,
+        worker,
+    }
+}
+
+/// The link of an admitted client; a rejected client receives an error.
+async fn decide(
+    decision: Result<Arc<Principal>, Denial>,
+    mut link: Link,
+    setup: &Setup,
+    scheme: &'static str,
+) -> Result<Link, OpenError> {
+    match decision {
+        Ok(principal) => {
+            link.peer.principal = Some(principal);
+            Ok(link)
+        }
+        Err(_) => {
+            setup.gate.rejected(scheme, RejectReason::Auth);
+            let user = setup.gate.user_name();
+            let what = format!("it is not known to be a program of the user {user}");
+            let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
+                .with_remedy("Connect it over http:// or ws:// with a token");
+            // The client may have disconnected already, or read too slowly.
+            let _ = timeout(REJECT_TIMEOUT, reject(link)).await;
+            Err(fault)
+        }
+    }
 }
 
 async fn reject(mut link: Link) -> Result<(), LinkError> {

@@ -11,7 +11,8 @@
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
 //! - [`replay`] is a client or an agent in this process.
-//! - `inherited` are the sockets passed by the service manager, and `clock` reads the time.
+//! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
+//!   manager, and `clock` reads the time.
 
 mod admission;
 mod certificate;
@@ -36,6 +37,7 @@ mod tcp;
 mod tls;
 mod unix;
 pub mod websocket;
+mod workers;
 
 pub use crate::jsonrpc::{CloseReason, Exit};
 pub use clock::current_time;
@@ -56,3 +58,4 @@ pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
+pub use workers::{Worker, Workers};

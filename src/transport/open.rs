@@ -13,8 +13,8 @@ use std::sync::Arc;
 use hyper::http::Extensions;
 use tokio_util::sync::CancellationToken;
 
-use super::Pin as Fingerprint;
 use super::{Endpoint, Inherited, Launch, Link, RequestHeaders};
+use super::{Pin as Fingerprint, Worker, Workers};
 use crate::auth::{Gate, LocalKey};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Framing;
@@ -61,6 +61,8 @@ pub struct IncomingLink {
     pub from: String,
     /// The rest of the handshake, to be run in a task of its own.
     pub finish: BoxFuture<'static, Result<Link, OpenError>>,
+    /// The worker for that task and for everything done for this peer.
+    pub worker: Worker,
 }
 
 /// The settings for opening links.
@@ -94,6 +96,8 @@ pub struct Setup {
     /// Cancelled when no more clients are served, so that transports can reject new ones with a
     /// reason.
     pub draining: CancellationToken,
+    /// The threads that serve clients.
+    pub workers: Workers,
 }
 
 /// The options of HTTP and WebSocket listeners.

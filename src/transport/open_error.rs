@@ -50,6 +50,12 @@ pub(super) const fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
+/// An accepted socket cannot be registered with the runtime.
+pub(super) fn not_accepted(from: impl fmt::Display, source: &io::Error) -> OpenError {
+    let what = format!("its socket cannot be used ({source})");
+    OpenError::new(OpenErrorKind::System, from, what)
+}
+
 /// `endpoint` cannot be connected.
 pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenError {
     use io::ErrorKind::{

@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 
 use super::{
     AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
-    Setup, stream,
+    Setup, Worker, stream,
 };
 
 /// There is one stdin, so there is one link.
@@ -50,7 +50,12 @@ impl Listener for Once {
             let setup = setup?;
             let from = Endpoint::Stdio.to_string();
             let finish = Box::pin(async move { link(&setup) });
-            Some(Ok(IncomingLink { from, finish }))
+            let worker = Worker::current();
+            Some(Ok(IncomingLink {
+                from,
+                finish,
+                worker,
+            }))
         })
     }
 

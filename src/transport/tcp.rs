@@ -98,8 +98,16 @@ impl Bound {
             certificate: None,
             token: None,
         };
-        let link = link(stream, format!("tcp://{address}"), &self.setup);
-        Ok(admission::admit(link, &credentials, &self.setup, "tcp"))
+        let from = format!("tcp://{address}");
+        let stream = stream.into_std()?;
+        let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
+        Ok(admission::admit(
+            from,
+            &credentials,
+            &self.setup,
+            "tcp",
+            open,
+        ))
     }
 }
 

@@ -166,8 +166,15 @@ impl Bound {
             certificate: None,
             token: None,
         };
-        let link = link(stream, from, &self.setup);
-        Ok(admission::admit(link, &credentials, &self.setup, "unix"))
+        let stream = stream.into_std()?;
+        let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
+        Ok(admission::admit(
+            from,
+            &credentials,
+            &self.setup,
+            "unix",
+            open,
+        ))
     }
 }
 

@@ -151,7 +151,8 @@ def count(transport, options, what, times):
             ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=%s.%%p" % log,
              RELAY] + command + [option.replace("{FOLDER}", folder) for option in options] + ["--"] + own,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, ACP_RELAY_STATE_DIR=folder))
+            # It would re-execute itself with another setting, and valgrind does not follow.
+            env=dict(os.environ, ACP_RELAY_STATE_DIR=folder, ACP_RELAY_ALLOCATOR="again"))
         if transport == "stdio":
             output = relay.stdout.fileno()
             client = Client(lambda: os.read(output, 1 << 20), lambda sent: os.write(relay.stdin.fileno(), sent), False)

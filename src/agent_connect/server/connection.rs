@@ -23,7 +23,7 @@ use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Re
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
 use crate::transport::http::port::Port;
-use crate::transport::{IncomingLink, Link, Peer, PeerKind};
+use crate::transport::{IncomingLink, Link, Peer, PeerKind, Worker};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
 const MAX_QUEUED: usize = 1 << 16;
@@ -170,6 +170,7 @@ impl AgentConnection {
         let arrival = IncomingLink {
             from: "agent-connect".to_owned(),
             finish: Box::pin(std::future::ready(Ok(opened))),
+            worker: Worker::current(),
         };
         let sent = self.context.port.arrivals.send(arrival).await;
         sent.map_err(|_| closed())?;

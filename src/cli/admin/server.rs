@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ use crate::cli::random::random;
 use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, stderr};
 use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
-use crate::transport::{SocketFile, bind_unix};
+use crate::transport::{SocketFile, Workers, bind_unix};
 use crate::viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
@@ -34,7 +34,11 @@ pub(in crate::cli) struct Admin {
 
 /// The metrics of this program itself, read at each scrape: its runtimes, and its log.
 #[derive(Debug)]
-struct ProcessGauges(Handle);
+struct ProcessGauges {
+    /// The runtime of everything except the clients.
+    main: Handle,
+    workers: Workers,
+}
 
 impl Admin {
     /// Listens, if a place is configured, and prints the address. `recordings` is the folder of the
@@ -43,6 +47,7 @@ impl Admin {
         place: Option<&AdminAddress>,
         asked: CancellationToken,
         recordings: Option<&Path>,
+        workers: Workers,
         traces: Option<&Traces>,
     ) -> Result<Option<Self>, ExitCode> {
         let Some(place) = place else {
@@ -53,8 +58,9 @@ impl Admin {
             let fault = format!("cannot listen at {place} (--admin): {error}");
             exit::fail(exit::UNAVAILABLE, &fault)
         })?;
-        let program = ProcessGauges(Handle::current());
-        admin.metrics().set_program(Arc::new(program));
+        let main = Handle::current();
+        let program = Arc::new(ProcessGauges { main, workers });
+        admin.metrics().set_program(program);
         if let Some(traces) = traces {
             admin.metrics().set_spans(traces.tally());
         }
@@ -143,19 +149,30 @@ impl Drop for Admin {
 
 impl GaugeSource for ProcessGauges {
     fn runtimes(&self) -> Vec<RuntimeStats> {
-        let metrics = self.0.metrics();
-        let workers = metrics.num_workers();
-        let busy = (0..workers).map(|worker| metrics.worker_total_busy_duration(worker));
-        vec![RuntimeStats {
-            name: "main",
-            workers,
-            tasks: metrics.num_alive_tasks(),
-            queued: metrics.global_queue_depth(),
-            busy: busy.sum(),
-        }]
+        let main = std::slice::from_ref(&self.main);
+        vec![
+            stats("main", main),
+            stats("clients", &self.workers.runtimes()),
+        ]
     }
 
     fn lost_lines(&self) -> [u64; 2] {
         stderr::dropped_lines()
     }
+}
+
+/// The sum of several runtimes.
+fn stats(name: &'static str, runtimes: &[Handle]) -> RuntimeStats {
+    let mut all = RuntimeStats {
+        name,
+        ..RuntimeStats::default()
+    };
+    for metrics in runtimes.iter().map(Handle::metrics) {
+        all.workers += metrics.num_workers();
+        all.tasks += metrics.num_alive_tasks();
+        all.queued += metrics.global_queue_depth();
+        let busy = (0..metrics.num_workers()).map(|one| metrics.worker_total_busy_duration(one));
+        all.busy += busy.sum::<Duration>();
+    }
+    all
 }

@@ -56,7 +56,8 @@ pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -
         let file = place.as_ref().map_or_else(|| Ok(Config::default()), load)?;
         let effective = effective(&line, &file)?;
         telemetry::start(&effective.log).map_err(|error| exit::fail(exit::USAGE, &error))?;
-        Ok(runtime::drive(Builder::new_multi_thread(), async {
+        // Clients are served on separate worker threads.
+        Ok(runtime::drive(Builder::new_current_thread(), async {
             let served = serve(line, &effective, place, file, sockets).await;
             served.unwrap_or_else(|code| code)
         }))
@@ -108,6 +109,7 @@ async fn serve(
         args.admin.listen.as_ref(),
         stop.requested.clone(),
         active.recorders().map(RecorderFactory::folder),
+        active.workers.clone(),
         traces.as_ref(),
     );
     let admin = admin.await?;

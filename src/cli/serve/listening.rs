@@ -190,6 +190,7 @@ async fn accept_clients(
                 let span = tracing::info_span!("client", conn, from);
                 let report = stdio.then(|| report.clone());
                 let (own, state) = (Arc::clone(&server), Arc::clone(&state.borrow()));
+                let worker = arrival.worker.clone();
                 let conversation = async move {
                     let code = own.handle(arrival, &state, transport).await;
                     if let Some(report) = report {
@@ -198,7 +199,7 @@ async fn accept_clients(
                     }
                 };
                 let conversation = conversation.instrument(span);
-                tokio::spawn(server.conversations.track_future(conversation));
+                worker.spawn(server.conversations.track_future(conversation));
             }
         }
     }

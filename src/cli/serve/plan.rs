@@ -17,7 +17,7 @@ use crate::cli::traces::Traces;
 use crate::cli::{endpoints, exit, listeners, remote};
 use crate::dialect::DialectError;
 use crate::proxy::{ConversationStore, StopSignals};
-use crate::transport::{Endpoint, HttpOptions, Setup};
+use crate::transport::{Endpoint, HttpOptions, Setup, Workers};
 
 /// The listeners to open.
 pub(super) type Listeners = Vec<(Endpoint, ListenerState)>;
@@ -26,6 +26,8 @@ pub(super) type Listeners = Vec<(Endpoint, ListenerState)>;
 pub(super) struct ActivePlan {
     pub(super) admission: Arc<AdmissionControl>,
     pub(super) agents: AgentPool,
+    /// The threads for clients.
+    pub(super) workers: Workers,
     pub(super) context: RelayContext,
 }
 
@@ -61,6 +63,7 @@ impl ActivePlan {
             },
             gate: self.admission.gate(),
             local_key: local_key(),
+            workers: self.workers.clone(),
             framing: framing.or_else(|| dialects.client_framing()),
             ..self.context.client.clone()
         };
@@ -106,6 +109,7 @@ pub(super) fn plan(
     let active = ActivePlan {
         admission: admission.map_err(|error| exit::open_failed(&error))?,
         agents: agents(effective, &context, before.map(|plan| &plan.agents))?,
+        workers: before.map_or_else(Workers::new, |plan| plan.workers.clone()),
         context,
     };
     let states = parts.iter().map(|part| {

@@ -162,7 +162,7 @@ catalogue! {
         Gauge "process_open_fds" [] "Open descriptors of the relay. Linux only.";
         Gauge "process_max_fds" [] "Limit of open descriptors.";
         Gauge "process_threads" [] "Threads of the relay. Linux only.";
-        Gauge "acp_relay_tokio_workers" [runtime] "Worker threads of the tokio runtime.";
+        Gauge "acp_relay_tokio_workers" [runtime] "Worker threads of the tokio runtime: the main one, and those for clients.";
         Gauge "acp_relay_tokio_alive_tasks" [runtime] "Tasks of the runtime that have begun and not ended.";
         Gauge "acp_relay_tokio_global_queue_depth" [runtime] "Tasks in the runtime's global queue.";
         Counter "acp_relay_tokio_busy_seconds_total" [runtime] "Busy time of the runtime's worker threads.";

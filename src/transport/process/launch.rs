@@ -30,6 +30,10 @@ const SYSTEMD: [&str; 9] = [
     "WATCHDOG_USEC",
 ];
 
+/// What `serve` sets for itself (see `cli::memory`): the first shows that the relay set the second,
+/// which is the C library's.
+pub const ALLOCATOR_VARS: [&str; 2] = ["ACP_RELAY_ALLOCATOR", "MALLOC_MMAP_THRESHOLD_"];
+
 /// How the relay's own variables begin.
 const PREFIX: &[u8] = b"ACP_RELAY_";
 /// Words in the names of those that are secret.
@@ -84,6 +88,10 @@ impl Launch {
 
     /// Whether a variable of the relay is passed on.
     fn inherits(&self, name: &OsStr) -> bool {
+        if ALLOCATOR_VARS.iter().any(|one| name == *one) && env::var_os(ALLOCATOR_VARS[0]).is_some()
+        {
+            return false;
+        }
         if SYSTEMD.iter().any(|one| name == *one) || is_relay_secret(name) {
             return false;
         }

@@ -40,5 +40,5 @@ pub mod watchdog;
 pub(super) use child::connect;
 pub use child::{Child, Process, spawn};
 pub use children::{adopt_orphans, set_watchdog, settle};
-pub use launch::Launch;
+pub use launch::{ALLOCATOR_VARS, Launch};
 pub use program::find_program;

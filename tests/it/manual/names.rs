@@ -108,7 +108,12 @@ fn is_variable_char(c: char) -> bool {
 #[test]
 fn the_listed_variables_match_the_program() {
     // Set while building, or by the program for itself.
-    let internal = ["ACP_RELAY", "ACP_RELAY_COMMIT", "ACP_RELAY_TOKEN"];
+    let internal = [
+        "ACP_RELAY",
+        "ACP_RELAY_ALLOCATOR",
+        "ACP_RELAY_COMMIT",
+        "ACP_RELAY_TOKEN",
+    ];
     let code = sources(&root().join("src"));
     let code = words_with_prefix(&code, "ACP_RELAY_", is_variable_char).collect::<BTreeSet<_>>();
     let page = read("src/docs/reference.md");

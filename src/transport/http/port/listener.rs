@@ -1,6 +1,6 @@
 //! A port: it is bound, its sockets are accepted, TLS is opened, and an HTTP server runs on each.
 //!
-//! Each socket is served in a task of its own, so that no client waits for another's
+//! Each socket is served in a task of its own on a worker, so that no client waits for another's
 //! handshake. When no more clients are accepted the port stays open until all conversations on it
 //! have ended: a client may need another socket to answer a request of the agent.
 
@@ -209,7 +209,7 @@ impl Drop for HttpListener {
 }
 
 impl Acceptor {
-    /// Serves a socket in a task of its own.
+    /// Passes a socket to its worker.
     fn assign(
         self: Arc<Self>,
         stream: TcpStream,
@@ -225,8 +225,16 @@ impl Acceptor {
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return self.port.reject(&from, fault, RejectReason::Limit);
         };
-        tokio::spawn(async move {
-            if let Err((fault, why)) = self.serve(stream, &from, caller).await {
+        let moved = stream.into_std();
+        self.port.setup.workers.pick().spawn(async move {
+            let served = match moved.and_then(TcpStream::from_std) {
+                Ok(stream) => self.serve(stream, &from, caller).await,
+                Err(fault) => {
+                    let fault = open_error::not_accepted(&from, &fault);
+                    Err((fault, RejectReason::Handshake))
+                }
+            };
+            if let Err((fault, why)) = served {
                 self.port.reject(&from, fault, why);
             }
             drop(permit);

@@ -15,7 +15,7 @@ use crate::auth::{Gate, Reachability, RejectReason};
 use crate::jsonrpc::Limits;
 use crate::transport::certificate::Certificates;
 use crate::transport::{
-    Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, IncomingLink, Link, OpenError, Setup,
+    Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, IncomingLink, Link, OpenError, Setup, Worker,
 };
 
 /// What all handlers of a port share.
@@ -130,5 +130,6 @@ fn arrival(from: &str, link: Result<Link, OpenError>) -> IncomingLink {
     IncomingLink {
         from: from.to_owned(),
         finish: Box::pin(async { link }),
+        worker: Worker::current(),
     }
 }
