@@ -16,8 +16,8 @@ use super::trace_context;
 use super::{MessageSummary, Note, Outbox, error_detail};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Side, scan,
-    scan_and_mark,
+    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
+    scan,
 };
 use crate::policy::MessagePolicy;
 
@@ -26,6 +26,8 @@ use crate::policy::MessagePolicy;
 pub struct Conversation {
     pub(super) limits: Arc<Limits>,
     pub(super) links: LinkTraits,
+    /// The scanner of each side's messages.
+    scanners: [Scanner; 2],
     /// Open requests, by the side that sent them.
     pub(super) pending: [PendingRequests<OpenRequest>; 2],
     pub(super) shutdown: Shutdown,
@@ -88,6 +90,10 @@ impl Conversation {
                 PendingRequests::new(limits.in_flight),
                 PendingRequests::new(limits.in_flight),
             ],
+            scanners: [
+                Scanner::new(Arc::clone(&limits)),
+                Scanner::new(Arc::clone(&limits)),
+            ],
             limits,
             links,
             shutdown: Shutdown::default(),
@@ -127,7 +133,7 @@ impl Conversation {
 
     /// Handles a frame that `from` has sent.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
-        let scanned = scan_and_mark(&mut frame, &self.limits);
+        let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         match scanned {
             // By reference: it is larger than many messages.

@@ -3,23 +3,12 @@
 //! It records where each member is, and at the end says which kind of message they make, or why
 //! they make none.
 
-use super::key::Key;
+use super::field::Member;
 use super::member_index::MemberIndex;
 use super::{Envelope, FrameFault, IdAt, Kind, Limits, Role, Span};
 
 /// Why a message without any content is invalid.
 const NEITHER: &str = "it has neither method, result nor error";
-
-/// The members that make an envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Member {
-    Jsonrpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-}
 
 /// The members of an envelope read so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,42 +35,6 @@ pub(super) enum Found {
     Batch,
 }
 
-impl Member {
-    pub(super) const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-
-    #[inline]
-    pub(super) fn of(key: Key<'_>) -> Option<Self> {
-        match &*key.name() {
-            b"jsonrpc" => Some(Self::Jsonrpc),
-            b"id" => Some(Self::Id),
-            b"method" => Some(Self::Method),
-            b"params" => Some(Self::Params),
-            b"result" => Some(Self::Result),
-            b"error" => Some(Self::Error),
-            _ => None,
-        }
-    }
-
-    /// The member whose name and colon `text` begins with, when they are spelled in the usual way,
-    /// and their length. Comparing is quicker than searching for the closing quote.
-    #[inline(always)]
-    pub(super) fn next(text: &[u8]) -> Option<(Self, usize)> {
-        match text.get(1)? {
-            b'm' if text.starts_with(b"\"method\":") => Some((Self::Method, 9)),
-            b'p' if text.starts_with(b"\"params\":") => Some((Self::Params, 9)),
-            b'i' if text.starts_with(b"\"id\":") => Some((Self::Id, 5)),
-            b'r' if text.starts_with(b"\"result\":") => Some((Self::Result, 9)),
-            b'e' if text.starts_with(b"\"error\":") => Some((Self::Error, 8)),
-            b'j' if text.starts_with(b"\"jsonrpc\":") => Some((Self::Jsonrpc, 10)),
-            _ => None,
-        }
-    }
-
-    pub(super) const fn bit(self) -> u8 {
-        1 << self as u8
-    }
-}
-
 impl FieldSet {
     /// Records what is known of a body that was read.
     pub(super) fn end_body(&mut self, start: usize, complete: bool, session_ids: u8) {
@@ -90,6 +43,14 @@ impl FieldSet {
             self.note(FrameFault::Duplicate { member }, start);
         }
         self.indexed_body = complete.then_some(start);
+    }
+
+    /// The state before a body was read, when the last body with an index was `indexed_body`.
+    pub(super) const fn before_body(self, indexed_body: Option<usize>) -> Self {
+        Self {
+            indexed_body,
+            ..self
+        }
     }
 
     /// Records that a member is present; `false` when it was present before.

@@ -4,12 +4,23 @@
 //! that deep nesting costs neither stack nor memory. UTF-8 is checked over the whole text, and only
 //! when a string is not ASCII.
 
+use super::Limits;
 use super::key::Key;
+use super::levels::{DEEPEST, Levels};
+use super::read_error::ReadError;
 use super::string_scan::StringScan;
-use super::{FrameFault, Limits};
 
-/// The deepest nesting that can be followed; a higher `Limits::nesting` means this one.
-const DEEPEST: usize = 1024;
+/// The bytes that form a whole escape together with a backslash before them.
+const ESCAPES: [bool; 256] = {
+    let mut escapes = [false; 256];
+    let all = b"\"\\/bfnrt";
+    let mut at = 0;
+    while at < all.len() {
+        escapes[all[at] as usize] = true;
+        at += 1;
+    }
+    escapes
+};
 
 /// Reads one text.
 #[derive(Debug)]
@@ -21,24 +32,21 @@ pub(super) struct Reader<'a> {
     /// How deeply containers may be nested.
     nesting: usize,
     strings: StringScan,
+    /// Where the reading began; everything before is known to be UTF-8.
+    start: usize,
 }
 
-/// What was expected at the byte where the reader stopped. One byte wide, so that the success path stays in
-/// registers.
+/// A position of the reader inside a container, with a value next. It depends only on what was read
+/// before, so a text that begins with the same bytes can be read from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReadError {
-    Value,
-    Key,
-    Colon,
-    CommaOrBrace,
-    CommaOrBracket,
-    Digit,
-    Escape,
-    HexDigit,
-    NoControl,
-    Quote,
-    End,
-    Deep,
+pub(super) struct Checkpoint {
+    /// Where that value begins.
+    pub(super) at: usize,
+    outer: usize,
+    depth: usize,
+    in_object: bool,
+    /// The first word of `Levels`; there are no checkpoints deeper than that.
+    levels: u64,
 }
 
 /// Receives the members of an object while it is read, down to some level; its own are on level 1.
@@ -51,6 +59,18 @@ pub(super) trait Visitor {
 
     /// The value of the last member of that level ended before `at`.
     fn ended(&mut self, level: usize, at: usize);
+
+    /// Whether it needs the checkpoint before the value that begins at `at`.
+    #[inline(always)]
+    fn wants_checkpoint(&self, at: usize) -> bool {
+        let _ = at;
+        false
+    }
+
+    /// Receives that checkpoint.
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        let _ = checkpoint;
+    }
 }
 
 /// Ignores all members.
@@ -76,6 +96,16 @@ impl<'a> Reader<'a> {
             at: 0,
             nesting: nesting.min(DEEPEST),
             strings: StringScan::new(),
+            start: 0,
+        }
+    }
+
+    /// Starts at a checkpoint, in a text that begins like one that was read to its end.
+    pub(super) fn resume(text: &'a [u8], nesting: usize, from: &Checkpoint) -> Self {
+        Self {
+            at: from.at,
+            start: from.at,
+            ..Self::new(text, nesting)
         }
     }
 
@@ -123,7 +153,8 @@ impl<'a> Reader<'a> {
     /// Whether the text is UTF-8, once it was read to its end: outside of strings all valid JSON is
     /// ASCII, and for strings it is known whether they are.
     pub(super) fn is_utf8(&self) -> bool {
-        !self.strings.has_non_ascii() || simdutf8::basic::from_utf8(self.text).is_ok()
+        !self.strings.has_non_ascii()
+            || simdutf8::basic::from_utf8(&self.text[self.start..]).is_ok()
     }
 
     /// The level below `depth`, if the limit allows it.
@@ -163,19 +194,52 @@ impl<'a> Reader<'a> {
         visitor: &mut E,
     ) -> Result<(), ReadError> {
         match self.peek() {
-            b'{' | b'[' => self.walk(outer, visitor),
+            b'{' | b'[' => self.container(outer, visitor),
             _ => self.scalar(),
         }
     }
 
-    /// The container that starts at the current byte.
+    /// The rest of the outermost container around the checkpoint.
+    pub(super) fn rest<E: Visitor>(
+        &mut self,
+        from: &Checkpoint,
+        visitor: &mut E,
+    ) -> Result<(), ReadError> {
+        self.walk(*from, visitor)
+    }
+
+    fn container<E: Visitor>(&mut self, outer: usize, visitor: &mut E) -> Result<(), ReadError> {
+        let start = Checkpoint {
+            at: self.at,
+            outer,
+            depth: outer,
+            in_object: false,
+            levels: 0,
+        };
+        self.walk(start, visitor)
+    }
+
     #[inline(always)]
-    fn walk<E: Visitor>(&mut self, outer: usize, visitor: &mut E) -> Result<(), ReadError> {
-        let mut depth = outer;
-        let mut in_object = false;
+    fn walk<E: Visitor>(&mut self, from: Checkpoint, visitor: &mut E) -> Result<(), ReadError> {
+        let Checkpoint {
+            outer,
+            mut depth,
+            mut in_object,
+            ..
+        } = from;
         let mut levels = Levels([0; DEEPEST / 64]);
+        levels.0[0] = from.levels;
         loop {
             // A value starts here.
+            if depth < 64 && visitor.wants_checkpoint(self.at) {
+                visitor.checkpoint(Checkpoint {
+                    at: self.at,
+                    outer,
+                    depth,
+                    in_object,
+                    levels: levels.0[0],
+                });
+            }
             let mut ended = true;
             match self.peek() {
                 open @ (b'{' | b'[') => {
@@ -303,7 +367,7 @@ impl<'a> Reader<'a> {
             match text.get(at) {
                 Some(b'\\') => {
                     let code = text.get(at + 1).copied().unwrap_or(0);
-                    if matches!(code, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') {
+                    if ESCAPES[usize::from(code)] {
                         at += 2;
                     } else {
                         self.at = at + 1;
@@ -342,54 +406,5 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         Ok(())
-    }
-}
-
-/// Which containers are open, one bit a level: set for an object, clear for an array. Their number
-/// is fixed, so that deep nesting costs neither stack nor memory.
-struct Levels([u64; DEEPEST / 64]);
-
-impl Levels {
-    #[inline]
-    fn set(&mut self, depth: usize, object: bool) {
-        let (word, bit) = Self::place(depth);
-        self.0[word] = self.0[word] & !(1 << bit) | u64::from(object) << bit;
-    }
-
-    #[inline]
-    fn get(&self, depth: usize) -> bool {
-        let (word, bit) = Self::place(depth);
-        self.0[word] >> bit & 1 == 1
-    }
-
-    /// Levels count from 1, so the deepest one can use the bit of level 0, which is never read.
-    #[inline]
-    fn place(depth: usize) -> (usize, usize) {
-        (depth / 64 % (DEEPEST / 64), depth % 64)
-    }
-}
-
-impl ReadError {
-    /// The fault for this, under a nesting limit of `limit`.
-    pub(super) fn fault(self, limit: usize) -> FrameFault {
-        let expected = match self {
-            Self::Deep => {
-                return FrameFault::TooDeep {
-                    limit: limit.min(DEEPEST),
-                };
-            }
-            Self::Value => "a value",
-            Self::Key => "a member name in quotes",
-            Self::Colon => "a colon",
-            Self::CommaOrBrace => "a comma or a closing brace",
-            Self::CommaOrBracket => "a comma or a closing bracket",
-            Self::Digit => "a digit",
-            Self::Escape => "a valid escape",
-            Self::HexDigit => "four hexadecimal digits",
-            Self::NoControl => "no raw control character in a string",
-            Self::Quote => "a closing quote",
-            Self::End => "the end of the message",
-        };
-        FrameFault::Malformed { expected }
     }
 }

@@ -5,7 +5,7 @@
 //! in their names, gets no index.
 
 use super::Span;
-use super::json::Visitor;
+use super::json::{Checkpoint, Visitor};
 use super::key::Key;
 
 /// Most members that are indexed. A tool call with all members that ACP defines has 13.
@@ -53,6 +53,19 @@ pub(super) struct Indexer<'o> {
     pub(super) complete: bool,
     /// How often `sessionId` occurs among the body's own members.
     pub(super) session_ids: u8,
+    /// Up to which byte checkpoints are taken, and the last one.
+    reach: usize,
+    pub(super) checkpoint: Option<IndexCheckpoint>,
+}
+
+/// A checkpoint of the reader, and the state of the index there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IndexCheckpoint {
+    pub(super) point: Checkpoint,
+    pub(super) count: u8,
+    inner: u16,
+    open: [usize; 3],
+    session_ids: u8,
 }
 
 impl MemberIndex {
@@ -134,11 +147,34 @@ impl<'o> Indexer<'o> {
     pub(super) fn new(index: &'o mut MemberIndex) -> Self {
         index.count = 0;
         index.nested = 0;
+        Self::resuming(index)
+    }
+
+    fn resuming(index: &'o mut MemberIndex) -> Self {
         Self {
             index,
             open: [SLOTS; 3],
             complete: true,
             session_ids: 0,
+            reach: 0,
+            checkpoint: None,
+        }
+    }
+
+    /// Takes the last checkpoint that is no further than `reach`.
+    pub(super) fn until(self, reach: usize) -> Self {
+        Self { reach, ..self }
+    }
+
+    /// Continues in `index`, dropping what was indexed after `checkpoint` for another text. The
+    /// members that were open there are open again.
+    pub(super) fn resume(index: &'o mut MemberIndex, checkpoint: &IndexCheckpoint) -> Self {
+        index.count = checkpoint.count;
+        index.nested = checkpoint.inner;
+        Self {
+            open: checkpoint.open,
+            session_ids: checkpoint.session_ids,
+            ..Self::resuming(index)
         }
     }
 }
@@ -175,5 +211,21 @@ impl Visitor for Indexer<'_> {
         if let Some(mark) = self.index.slots.get_mut(self.open[level]) {
             mark.value.end = Span::new(at, at).end;
         }
+    }
+
+    #[inline(always)]
+    fn wants_checkpoint(&self, at: usize) -> bool {
+        self.complete && at <= self.reach
+    }
+
+    #[cold]
+    fn checkpoint(&mut self, point: Checkpoint) {
+        self.checkpoint = Some(IndexCheckpoint {
+            point,
+            count: self.index.count,
+            inner: self.index.nested,
+            open: self.open,
+            session_ids: self.session_ids,
+        });
     }
 }

@@ -3,8 +3,9 @@
 //! No async code, no policy and no knowledge of ACP.
 //!
 //! - `frame` is one JSON-RPC text. `scan` validates it and finds its `envelope`, with the `id` and
-//!   the `member_index` of its body. It builds on `field_set` (which members make which kind of
-//!   message), `json` (the reader), `string_scan`, `key` and `span`.
+//!   the `member_index` of its body; `scanner` does so for a sequence of messages. They build on
+//!   `field_set` (which members make which kind of message), `field` (the members' names), `json`
+//!   (the reader), `string_scan`, `key`, `span`, `levels` (open containers) and `read_error`.
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
@@ -16,6 +17,7 @@ mod close_reason;
 mod duration;
 mod envelope;
 mod exit;
+mod field;
 mod field_set;
 mod frame;
 mod frame_error;
@@ -23,13 +25,16 @@ pub mod framing;
 mod id;
 mod json;
 mod key;
+mod levels;
 pub mod limits;
 mod member_index;
 mod names;
 mod pending_requests;
 mod printable;
+mod read_error;
 pub mod reply;
 mod scan;
+mod scanner;
 mod side;
 mod span;
 mod string_scan;
@@ -48,7 +53,8 @@ pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub(crate) use names::names;
 pub use pending_requests::{PendingRequests, Rejected};
 pub use printable::printable;
-pub use scan::{Scanned, scan, scan_and_mark, scan_head, scan_text};
+pub use scan::{Scanned, scan, scan_head, scan_text};
+pub use scanner::Scanner;
 pub use side::Side;
 pub use span::Span;
 pub(crate) use text::unescaped;

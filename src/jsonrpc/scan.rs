@@ -3,10 +3,12 @@
 //! Every message passes here once, so it costs no allocation unless the message is refused. Refused
 //! is text that is not JSON, too deep, ambiguous (a member of the envelope twice) or not JSON-RPC.
 
-use super::field_set::{FieldSet, Found, Member};
-use super::json::{ReadError, Reader};
-use super::member_index::{Indexer, MemberIndex};
-use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Limits, Role};
+use super::field::Member;
+use super::field_set::{FieldSet, Found};
+use super::json::Reader;
+use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
+use super::read_error::ReadError;
+use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,28 @@ pub enum Scanned {
     Batch,
     /// Not a message that can be passed on.
     Invalid(FrameError),
+}
+
+/// A position in a message's body from which others that begin with the same bytes can be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResumePoint {
+    /// The members read before the body.
+    fields: FieldSet,
+    /// The body's index; the part behind the position is rebuilt for each message.
+    index: MemberIndex,
+    /// Which member the body is, and where it starts.
+    member: Member,
+    start: usize,
+    checkpoint: IndexCheckpoint,
+}
+
+/// What is recorded about bodies.
+#[derive(Debug)]
+struct BodyScan<'o> {
+    index: &'o mut MemberIndex,
+    /// Up to which byte the next message may be the same.
+    reach: usize,
+    resume: Option<ResumePoint>,
 }
 
 /// The depth of a message's own members.
@@ -33,24 +57,52 @@ pub fn scan(frame: &Frame, limits: &Limits) -> Scanned {
     scan_text(frame.as_bytes(), limits)
 }
 
-/// [`scan`], which also marks a message as valid UTF-8.
-#[must_use]
-pub fn scan_and_mark(frame: &mut Frame, limits: &Limits) -> Scanned {
-    let scanned = scan_text(frame.as_bytes(), limits);
-    if matches!(scanned, Scanned::Message(_)) {
-        frame.mark_text();
-    }
-    scanned
-}
-
 /// [`scan`] for a text that is not a [`Frame`].
 #[must_use]
 pub fn scan_text(text: &[u8], limits: &Limits) -> Scanned {
-    let mut fields = FieldSet::default();
+    scan_with(
+        text,
+        limits,
+        &mut BodyScan::new(&mut MemberIndex::default()),
+    )
+}
+
+/// [`scan_text`], which for a message also returns the last position up to `reach` from which
+/// another can be read.
+pub(super) fn scan_resumable(
+    text: &[u8],
+    limits: &Limits,
+    reach: usize,
+) -> (Scanned, Option<ResumePoint>) {
     let mut index = MemberIndex::default();
-    let (fault, at) = match read(text, &mut fields, limits, &mut index) {
+    let mut state = BodyScan {
+        reach,
+        ..BodyScan::new(&mut index)
+    };
+    let shape = scan_with(text, limits, &mut state);
+    let begun = state
+        .resume
+        .filter(|_| matches!(shape, Scanned::Message(_)));
+    (shape, begun)
+}
+
+/// [`scan_text`] for a text that begins like the one that `from` was found in, up to its position,
+/// under the same limits.
+pub(super) fn scan_resumed(text: &[u8], limits: &Limits, from: &mut ResumePoint) -> Scanned {
+    let mut fields = from.fields;
+    match read_resumed(text, &mut fields, limits, from) {
+        Some((kind, body)) => Scanned::Message(fields.envelope(kind, body, &from.index)),
+        // Reading from the beginning finds the fault.
+        None => scan_text(text, limits),
+    }
+}
+
+#[inline(always)]
+fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan<'_>) -> Scanned {
+    let mut fields = FieldSet::default();
+    let (fault, at) = match read(text, &mut fields, limits, state) {
         Ok(Found::Message(kind, body)) => {
-            return Scanned::Message(fields.envelope(kind, body, &index));
+            return Scanned::Message(fields.envelope(kind, body, state.index));
         }
         Ok(Found::Batch) => return Scanned::Batch,
         Err(error) => error,
@@ -71,7 +123,11 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.skip_space() == b'{' {
         // It always stops, because this is only the beginning of a text.
-        let _ = fields.object(&mut reader, limits, &mut MemberIndex::default());
+        let _ = fields.object(
+            &mut reader,
+            limits,
+            &mut BodyScan::new(&mut MemberIndex::default()),
+        );
     }
     (fields.id.of(prefix).to_owned(), fields.role())
 }
@@ -86,7 +142,7 @@ fn read(
     text: &[u8],
     fields: &mut FieldSet,
     limits: &Limits,
-    index: &mut MemberIndex,
+    state: &mut BodyScan<'_>,
 ) -> Result<Found, (FrameFault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
@@ -95,7 +151,7 @@ fn read(
     let mut reader = Reader::new(text, limits.nesting);
     let first = reader.skip_space();
     let end = match first {
-        b'{' => fields.object(&mut reader, limits, index),
+        b'{' => fields.object(&mut reader, limits, state),
         _ => reader.document(),
     };
     if end.is_err() || !reader.is_utf8() {
@@ -113,6 +169,20 @@ fn read(
     }
 }
 
+fn read_resumed(
+    text: &[u8],
+    fields: &mut FieldSet,
+    limits: &Limits,
+    from: &mut ResumePoint,
+) -> Option<(Kind, Option<Span>)> {
+    let mut reader = Reader::resume(text, limits.nesting, &from.checkpoint.point);
+    fields.rest(&mut reader, from, limits).ok()?;
+    match fields.message(text) {
+        Ok(Found::Message(kind, body)) if reader.is_utf8() => Some((kind, body)),
+        _ => None,
+    }
+}
+
 /// The first fault of a text that is not JSON or not UTF-8. It reads the text again.
 #[cold]
 fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFault, usize) {
@@ -120,7 +190,11 @@ fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFaul
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.skip_space() {
-        b'{' => fields.object(&mut reader, limits, &mut MemberIndex::default()),
+        b'{' => fields.object(
+            &mut reader,
+            limits,
+            &mut BodyScan::new(&mut MemberIndex::default()),
+        ),
         // A text that is not an object is only read once it is known to be UTF-8.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
@@ -136,6 +210,23 @@ fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFaul
     }
 }
 
+impl<'o> BodyScan<'o> {
+    const fn new(index: &'o mut MemberIndex) -> Self {
+        Self {
+            index,
+            reach: 0,
+            resume: None,
+        }
+    }
+}
+
+impl ResumePoint {
+    /// How many bytes another text has to share.
+    pub(super) const fn prefix_len(&self) -> usize {
+        self.checkpoint.point.at
+    }
+}
+
 /// Reading, member by member.
 impl FieldSet {
     /// Reads the message, from its opening brace to the end of the text.
@@ -143,7 +234,7 @@ impl FieldSet {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        index: &mut MemberIndex,
+        state: &mut BodyScan<'_>,
     ) -> Result<(), ReadError> {
         reader.deeper(0)?;
         if reader.text[reader.at..].starts_with(USUAL_START) {
@@ -157,7 +248,26 @@ impl FieldSet {
                 return reader.end();
             }
         }
-        self.members(reader, limits, index)
+        self.members(reader, limits, state)
+    }
+
+    /// Reads the message from the middle of its body on.
+    fn rest(
+        &mut self,
+        reader: &mut Reader<'_>,
+        from: &mut ResumePoint,
+        limits: &Limits,
+    ) -> Result<(), ReadError> {
+        let mut indexer = Indexer::resume(&mut from.index, &from.checkpoint);
+        reader.rest(&from.checkpoint.point, &mut indexer)?;
+        let (whole, sessions) = (indexer.complete, indexer.session_ids);
+        self.end_body(from.start, whole, sessions);
+        self.set_value(from.member, reader.text, from.start, reader.at, limits);
+        if was_last(reader)? {
+            reader.end()
+        } else {
+            self.members(reader, limits, &mut BodyScan::new(&mut from.index))
+        }
     }
 
     /// Reads the message from the name of a member on.
@@ -166,7 +276,7 @@ impl FieldSet {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        index: &mut MemberIndex,
+        state: &mut BodyScan<'_>,
     ) -> Result<(), ReadError> {
         loop {
             let name_at = reader.at;
@@ -182,8 +292,8 @@ impl FieldSet {
             let start = reader.at;
             self.unknown |= member.is_none();
             match member {
-                Some(Member::Params | Member::Result) if reader.peek() == b'{' => {
-                    self.body(reader, index)?;
+                Some(member @ (Member::Params | Member::Result)) if reader.peek() == b'{' => {
+                    self.body(member, reader, state)?;
                 }
                 _ => reader.value(TOP_LEVEL, &mut ())?,
             }
@@ -198,12 +308,27 @@ impl FieldSet {
     }
 
     /// Reads the object that is `params` or `result`.
-    fn body(&mut self, reader: &mut Reader<'_>, index: &mut MemberIndex) -> Result<(), ReadError> {
-        let start = reader.at;
-        let mut indexer = Indexer::new(index);
+    fn body(
+        &mut self,
+        member: Member,
+        reader: &mut Reader<'_>,
+        state: &mut BodyScan<'_>,
+    ) -> Result<(), ReadError> {
+        let (start, outlined) = (reader.at, self.indexed_body);
+        let mut indexer = Indexer::new(state.index).until(state.reach);
         reader.value(TOP_LEVEL, &mut indexer)?;
-        let (whole, sessions) = (indexer.complete, indexer.session_ids);
+        let (whole, sessions, checkpoint) =
+            (indexer.complete, indexer.session_ids, indexer.checkpoint);
         self.end_body(start, whole, sessions);
+        state.resume = checkpoint
+            .filter(|_| self.fault.is_none())
+            .map(|checkpoint| ResumePoint {
+                fields: self.before_body(outlined),
+                index: *state.index,
+                member,
+                start,
+                checkpoint,
+            });
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits, PendingRequests};
+use crate::jsonrpc::{CloseReason, Frame, Limits, PendingRequests, Scanner};
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -25,6 +25,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// One conversation's client, connected or not.
 pub(super) struct DetachedConversation {
     pub(super) limits: Arc<Limits>,
+    /// For messages to the client.
+    pub(super) scanner: Scanner,
     /// The principal that began the conversation, and alone may reconnect to it.
     owner: Option<Arc<Principal>>,
     pub(super) client: Option<Link>,
@@ -67,6 +69,7 @@ pub(super) struct AgentRequest {
 impl DetachedConversation {
     pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
         Self {
+            scanner: Scanner::new(Arc::clone(&limits)),
             agent_requests: PendingRequests::new(limits.in_flight),
             limits,
             owner: client.peer.principal.clone(),

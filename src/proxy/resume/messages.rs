@@ -9,13 +9,12 @@ use super::detached::{AgentRequest, DetachedConversation};
 use super::ids::RequestKind;
 use crate::jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
-    scan_and_mark,
 };
 
 impl DetachedConversation {
     /// Takes a message for the client.
     pub(super) fn send(&mut self, mut frame: Frame) {
-        let Scanned::Message(at) = scan_and_mark(&mut frame, &self.limits) else {
+        let Scanned::Message(at) = self.scanner.scan(&mut frame) else {
             return self.deliver(frame);
         };
         match at.kind {

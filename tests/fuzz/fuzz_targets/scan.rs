@@ -1,9 +1,12 @@
-//! Any bytes: the scanner agrees with serde_json on what is JSON, and its spans hold the members.
+//! Any bytes: the scanner agrees with serde_json on what is JSON, its spans hold the members, and
+//! the lines before a line make no difference.
 
 #![no_main]
 
+use std::sync::Arc;
+
 use acp_relay::jsonrpc::{
-    FrameFault, Frame, Id, Kind, Limits, Scanned, is_json, reply, scan, scan_head,
+    FrameFault, Frame, Id, Kind, Limits, Scanner, Scanned, is_json, reply, scan, scan_head,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -13,6 +16,14 @@ fuzz_target!(|text: &[u8]| {
         nesting: 1024,
         ..Limits::default()
     };
+    let mut scanner = Scanner::new(Arc::new(limits.clone()));
+    for line in text.split(|byte| *byte == b'\n') {
+        // It learns from messages that come more than a few times.
+        for _ in 0..9 {
+            let mut frame = Frame::new(line.to_vec());
+            assert_eq!(scanner.scan(&mut frame), scan(&frame, &limits));
+        }
+    }
     let oracle = serde_json::from_slice::<&RawValue>(text).is_ok();
     let frame = Frame::new(text.to_vec());
     let shape = scan(&frame, &limits);

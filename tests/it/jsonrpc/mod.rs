@@ -3,6 +3,7 @@
 mod envelope;
 mod properties;
 mod replies;
+mod scanner;
 mod syntax;
 
 use acp_relay::jsonrpc::{Envelope, Frame, FrameError, Id, IdBuf, Limits, Scanned, scan};

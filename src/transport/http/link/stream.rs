@@ -22,7 +22,7 @@ use super::sessions::{self, Session};
 use super::shared::{Api, Failure, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, scan_and_mark};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
 use crate::transport::http::client::{NoResponse, Refusal, SseEvent, SseReader};
 use crate::transport::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
 use crate::transport::{LinkError, closing};
@@ -53,6 +53,7 @@ pub(super) struct Stream {
     /// `None`: the connection's own.
     session: Option<Session>,
     events: SseReader,
+    scanner: Scanner,
     /// The pool it was opened with.
     pool_token: CancellationToken,
     /// It was requested before.
@@ -124,6 +125,7 @@ impl Stream {
             shared: Arc::clone(shared),
             session,
             events: SseReader::new(shared.client.limits.frame_from_network),
+            scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
         }
@@ -373,7 +375,7 @@ impl Stream {
     /// Records what a message changes for the link.
     fn note(&mut self, frame: &mut Frame) {
         let shared = &self.shared;
-        let Scanned::Message(at) = scan_and_mark(frame, &shared.client.limits) else {
+        let Scanned::Message(at) = self.scanner.scan(frame) else {
             return;
         };
         match at.kind {

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use super::refusal::Refusal;
 use super::streams::Streams;
 use crate::jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, named_session,
-    scan_and_mark,
+    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
 };
 
 /// Longest session id that is tracked, in bytes.
@@ -46,7 +45,7 @@ pub(super) struct Routing {
     pub(super) client_requests: PendingRequests<ClientRequest>,
     /// The session of each.
     agent_requests: PendingRequests<Option<Box<str>>>,
-    limits: Arc<Limits>,
+    scanner: Scanner,
 }
 
 /// An open request of the client.
@@ -68,7 +67,7 @@ impl Routing {
         Self {
             client_requests: PendingRequests::new(limits.in_flight),
             agent_requests: PendingRequests::new(limits.in_flight),
-            limits,
+            scanner: Scanner::new(limits),
         }
     }
 
@@ -79,7 +78,7 @@ impl Routing {
         frame: &mut Frame,
         streams: &mut Streams,
     ) -> (Option<Arc<str>>, Option<IdBuf>) {
-        match scan_and_mark(frame, &self.limits) {
+        match self.scanner.scan(frame) {
             Scanned::Message(envelope) if envelope.kind.is_answer() => {
                 let answered = self.client_requests.remove(envelope.id(frame));
                 let (id, request) = answered.unzip();
