@@ -1,4 +1,4 @@
-//! stderr and the log: nobody has to read them.
+//! stderr and the log: a reader that stops delays nothing.
 
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
