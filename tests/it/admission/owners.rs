@@ -8,8 +8,8 @@ use acp_relay::proxy::{Attached, ConversationStore};
 use acp_relay::transport::{Link, Setup};
 
 use super::gate::{gate, token};
+use crate::support::http::{Caller, INITIALIZE, INITIALIZED};
 use crate::support::link::{accept, listen, received, run, send, setup};
-use crate::transport::http::caller::{Caller, INITIALIZE, INITIALIZED};
 
 #[test]
 fn a_connection_id_is_useless_to_other_principals() {

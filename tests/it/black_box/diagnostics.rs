@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt as _;
 
+use crate::support::http::Caller;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run, run_command};
 
@@ -185,18 +185,6 @@ fn an_agent_that_ends_before_it_answers_a_request_makes_connect_fail() {
     });
 }
 
-/// The answer to a request on a connection of its own.
-async fn asked(address: &str, fields: &str) -> String {
-    let host = address.strip_prefix("http://").unwrap();
-    let host = host.strip_suffix("/acp").unwrap();
-    let mut stream = TcpStream::connect(host).await.unwrap();
-    let head = format!("GET /acp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn a_wrong_token_where_none_is_needed_is_refused_with_a_remark() {
@@ -224,7 +212,10 @@ fn a_wrong_token_where_none_is_needed_is_refused_with_a_remark() {
             let mut serve = Program::start(&args);
             let address = serve.address().await;
             for (_, fields, status, remarked) in cases.iter().filter(|case| case.0 == option) {
-                let answer = asked(&address, fields).await;
+                let lines = format!("Connection: close\r\n{fields}");
+                let mut answer = String::new();
+                let mut stream = Caller::to(&address).begin_acp("GET", &lines, "").await;
+                stream.read_to_string(&mut answer).await.unwrap();
                 let case = format!("{option:?} {fields}{answer}");
                 assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{case}");
                 assert_eq!(answer.contains(REMARK), *remarked, "{case}");

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::sleep;
 
-use super::support_ws::{agent_pid, connected, frame, open, received, request, serve};
+use super::support_ws::{WebSocket, connected, request, serve};
 use crate::support::link::run as block_on;
 
 /// A second of silence, and a second for the answer to a ping; TCP would wait an hour.
@@ -49,11 +49,11 @@ fn connect_ends_when_a_websocket_server_goes_silent() {
 fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
     let silent = async |scheme| {
         let (_serve, address) = serve(scheme, &LONGER).await;
-        let mut client = open(&address).await;
-        let pid = agent_pid(&mut client).await;
+        let mut client = WebSocket::open(&address, "").await;
+        let pid = client.agent_pid().await;
         // A ping comes first; it is not answered.
-        while let Some((first, _)) = received(&mut client).await {
-            assert!([0x88, 0x89, 0x8a].contains(&first), "{first:#x}");
+        while let Some((opcode, _)) = client.next().await {
+            assert!([8, 9, 10].contains(&opcode), "{opcode}");
         }
         while fs::exists(Path::new("/proc").join(pid.to_string())).unwrap() {
             sleep(Duration::from_millis(50)).await;
@@ -66,13 +66,13 @@ fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
 fn a_websocket_peer_that_answers_pings_stays_connected() {
     block_on(async {
         let (_serve, address) = serve("ws", &LONGER).await;
-        let mut client = open(&address).await;
-        let pid = agent_pid(&mut client).await;
+        let mut client = WebSocket::open(&address, "").await;
+        let pid = client.agent_pid().await;
         for _ in 0..3 {
-            while received(&mut client).await.unwrap().0 != 0x89 {}
-            client.write_all(&frame(0x8a, b"")).await.unwrap();
+            client.next_of(9).await;
+            client.frame(10, b"").await;
         }
-        assert_eq!(agent_pid(&mut client).await, pid);
+        assert_eq!(client.agent_pid().await, pid);
     });
 }
 
@@ -86,10 +86,10 @@ fn a_websocket_server_survives_a_long_pause_of_its_reader() {
         let length = u16::try_from(text.len()).unwrap().to_be_bytes();
         let message = [&[0x81, 126, length[0], length[1]], text.as_bytes()].concat();
         let count = 3000;
-        socket.write_all(&message.repeat(count)).await.unwrap();
+        socket.0.write_all(&message.repeat(count)).await.unwrap();
         // It still answers pings, long after a silent peer would be lost.
         for _ in 0..5 {
-            while received(&mut socket).await.unwrap().0 != 0x8a {}
+            socket.next_of(10).await;
         }
         for _ in 0..count {
             assert_eq!(connect.line().await.as_deref(), Some(&*text));
@@ -108,9 +108,8 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
             connect.write(&format!("{}\n", request(1, "x"))).await;
             let head = [before, &[first, 127], &length.to_be_bytes()].concat();
             // Once the request has arrived.
-            let mut byte = [0];
-            socket.read_exact(&mut byte).await.unwrap();
-            socket.write_all(&head).await.unwrap();
+            socket.next_of(1).await;
+            socket.0.write_all(&head).await.unwrap();
             let answer = connect.json().await;
             assert_eq!(answer["id"], 1);
             let stated = answer["error"]["message"].as_str().unwrap();
@@ -118,16 +117,15 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
             assert_ne!(connect.exit().await.code(), Some(0));
 
             let (_serve, address) = serve("ws", &[]).await;
-            let mut client = open(&address).await;
-            let before = match before {
-                [] => Vec::new(),
-                _ => frame(0x01, b"x"),
+            let mut client = WebSocket::open(&address, "").await;
+            let before: &[u8] = match before {
+                [] => &[],
+                _ => &[0x01, 0x81, 0, 0, 0, 0, b'x'],
             };
-            let head = [&before[..], &[first, 0xff], &length.to_be_bytes(), &[0; 4]].concat();
-            client.write_all(&head).await.unwrap();
-            let (first, payload) = received(&mut client).await.unwrap();
-            assert_eq!((first, &payload[..2]), (0x88, &1009_u16.to_be_bytes()[..]));
-            assert!(received(&mut client).await.is_none());
+            let head = [before, &[first, 0xff], &length.to_be_bytes(), &[0; 4]].concat();
+            client.0.write_all(&head).await.unwrap();
+            assert_eq!(client.closed().await.0, 1009);
+            assert!(client.next().await.is_none());
         }
     });
 }

@@ -9,9 +9,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::support::http::{Caller, Events, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
-use crate::transport::http::caller::{Caller, Events, INITIALIZE};
 
 /// Answers `initialize` with its process id; on `flood`, sends 500 messages and fails.
 const AGENT: &str = r#"read line

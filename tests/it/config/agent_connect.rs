@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::stage::{Client, JSON, Stage, reload, stop};
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
-use crate::transport::http::caller::{Caller, INITIALIZE};
 
 const TWO: &str = r#"
 default-agent = "one"

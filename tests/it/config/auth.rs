@@ -1,9 +1,9 @@
 //! `[auth]` in the file, end to end: admission, agents, and changes by SIGHUP.
 
 use super::stage::{JSON, Stage, reload};
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run_in};
-use crate::transport::http::caller::{Caller, INITIALIZE};
 
 const TWO: &str = r#"
 default-agent = "one"

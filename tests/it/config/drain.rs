@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::stage::{Client, JSON, Stage, ask};
+use crate::support::http::INITIALIZE;
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
-use crate::transport::http::caller::INITIALIZE;
 
 const CONFIG: &str = r#"
 [agents.one]
@@ -82,10 +82,8 @@ fn listeners_stay_open_and_refuse_during_a_drain() {
         };
         assert_eq!(reply.status.as_u16(), 503, "{}", reply.body);
         assert!(reply.fields.contains_key("retry-after"));
-        let ws = caller.port;
-        let ws = Program::start(&["connect", &format!("ws://127.0.0.1:{ws}")])
-            .exit()
-            .await;
+        let ws = format!("ws://{}", caller.host);
+        let ws = Program::start(&["connect", &ws]).exit().await;
         assert_eq!(ws.code(), Some(69));
         let mut other = Program::start(&["connect", &tcp]);
         ask(&mut other, 1).await;

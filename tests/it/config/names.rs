@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::stage::{Client, JSON, Stage};
+use crate::support::http::INITIALIZE;
 use crate::support::link::run as block_on;
 use crate::support::program::Program;
-use crate::transport::http::caller::INITIALIZE;
 
 const TWO: &str = r#"
 default-agent = "one"

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::stage::{Client, Stage, ask};
+use crate::support::http::Caller;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run_command};
-use crate::transport::http::caller::Caller;
 
 const ONE: &str = r#"
 [agents.one]

@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 
 use super::stage::{Client, JSON, Stage, ask, stop};
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run_in};
-use crate::transport::http::caller::{Caller, INITIALIZE};
 
 const BEFORE: &str = r#"
 default-agent = "a"

@@ -14,9 +14,9 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::stage::{Client, Stage, stop};
+use crate::support::http::Caller;
 use crate::support::link::{PATIENCE, run as block_on};
 use crate::support::program::{Program, command, run_command};
-use crate::transport::http::caller::Caller;
 
 /// Starts the program as its argument with the socket that is its stdin.
 const ACTIVATE: &str = r#"exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$0" "$@""#;

@@ -14,8 +14,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::program::{Program, command};
-use crate::transport::http::caller::{Caller, INITIALIZE};
 
 /// An agent that answers each request with its arguments, folder, process id and one variable. It
 /// answers `slow` once a file called `go` exists.

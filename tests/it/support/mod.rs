@@ -2,6 +2,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod bridge;
+pub(crate) mod http;
+pub(crate) mod http_server;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod program;

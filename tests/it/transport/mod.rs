@@ -1,7 +1,7 @@
 //! Transports: the conformance suite that all of them pass, and the tests of each one.
 
 mod frames;
-pub(crate) mod http;
+mod http;
 mod http_client;
 mod pairs;
 mod script;

@@ -17,7 +17,7 @@ use acp_relay::transport::{
 };
 use tempfile::TempDir;
 
-use super::http::caller::{INITIALIZE, INITIALIZED};
+use crate::support::http::{INITIALIZE, INITIALIZED};
 use crate::support::link::{accept, close, listen, next, received, run, send, setup_with};
 
 /// Two ends of one fresh link.

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::support::{Http, INITIALIZE, JSON, WebSocket, serve};
+use super::super::support_ws::WebSocket;
+use super::support::serve;
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run_in};
 
@@ -27,7 +29,7 @@ fn a_request_through_a_proxy_is_not_from_the_users_own_programs() {
             "relay.example",
         ];
         let mut program = serve(state.path(), &options, "");
-        let client = Http::to(&program.address().await);
+        let client = Caller::to(&program.address().await);
         let own = format!("Host: {}\r\n", client.host);
         for (fields, status) in [
             (own.clone(), 200),
@@ -38,10 +40,10 @@ fn a_request_through_a_proxy_is_not_from_the_users_own_programs() {
         ] {
             let length = INITIALIZE.len();
             let request = format!(
-                "POST /acp HTTP/1.1\r\n{fields}{JSON}Connection: close\r\n\
-                 Content-Length: {length}\r\n\r\n{INITIALIZE}"
+                "POST /acp HTTP/1.1\r\n{fields}Content-Type: application/json\r\n\
+                 Connection: close\r\nContent-Length: {length}\r\n\r\n{INITIALIZE}"
             );
-            let answer = client.raw(request.as_bytes()).await;
+            let answer = client.raw(&request).await;
             let begins = format!("HTTP/1.1 {status} ");
             assert!(answer.starts_with(&begins), "{request}\n{answer}");
         }

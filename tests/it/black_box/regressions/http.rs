@@ -7,35 +7,34 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::support::{
-    AGENT, Asked, Http, INITIALIZE, INITIALIZED, JSON, NEW_SESSION, PROMPT, answered, serve,
-    serve_script, server_with,
-};
+use super::support::{AGENT, NEW_SESSION, PROMPT, serve, serve_script};
+use crate::support::http::{Caller, INITIALIZE, INITIALIZED, UPGRADE};
+use crate::support::http_server::{Answer, Server};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run_command};
 
 const HTTP: [&str; 2] = ["--listen", "http://127.0.0.1:0"];
+const JSON: &str = "Content-Type: application/json\r\n";
+const SESSION: (&str, &str) = ("acp-session-id", "s");
 
 #[test]
 fn a_request_without_exactly_one_host_is_a_bad_request() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let mut program = serve(state.path(), &HTTP, "");
-        let client = Http::to(&program.address().await);
+        let client = Caller::to(&program.address().await);
         let ours = format!("Host: {}\r\n", client.host);
         let twice = format!("{ours}{ours}");
         let foreign = format!("{ours}Host: evil.example\r\n");
-        let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                      Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
         for (fields, status) in [
             ("", 400),
             (&*twice, 400),
             (&*foreign, 400),
-            (socket, 400),
+            (UPGRADE, 400),
             ("Host: evil.example\r\n", 421),
         ] {
             let head = format!("GET /acp HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");
-            let answer = client.raw(head.as_bytes()).await;
+            let answer = client.raw(&head).await;
             let begins = format!("HTTP/1.1 {status} ");
             assert!(answer.starts_with(&begins), "{head}{answer}");
         }
@@ -48,7 +47,7 @@ fn a_client_refused_while_it_sends_receives_the_answer() {
         let state = tempfile::tempdir().unwrap();
         let options = [&HTTP[..], &["--limit", "frame-from-network=64KiB"]].concat();
         let mut program = serve(state.path(), &options, "");
-        let client = Http::to(&program.address().await);
+        let client = Caller::to(&program.address().await);
         let size = 8 << 20;
         let post = |host: &str, fields: &str| {
             format!("POST /acp HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: {size}\r\n\r\n")
@@ -92,21 +91,18 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
         let address = program.address().await;
         let load = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
         for session_stream in [true, false] {
-            let client = Http::initialize(&address).await;
-            let mut of_connection = client.events("").await;
+            let client = Caller::to(&address).initialize().await;
+            let mut of_connection = client.events(&[]).await;
+            assert_eq!(of_connection.fields["transfer-encoding"], "chunked");
             // The session is known to the server, so its messages have a stream of their own.
-            assert_eq!(client.post(NEW_SESSION).await.status, 202);
+            assert_eq!(client.post(&[], NEW_SESSION).await.status, 202);
             of_connection.until("\"sessionId\"").await;
+            let fields: &[_] = if session_stream { &[SESSION] } else { &[] };
             let mut of_session = match session_stream {
-                true => Some(client.events("Acp-Session-Id: s\r\n").await),
+                true => Some(client.events(fields).await),
                 false => None,
             };
-            let fields = if session_stream {
-                "Acp-Session-Id: s\r\n"
-            } else {
-                ""
-            };
-            let reply = client.ask("POST", "/acp", fields, load).await;
+            let reply = client.post(fields, load).await;
             assert_eq!(reply.status, 202, "{reply:?}");
             let stream = of_session.as_mut().unwrap_or(&mut of_connection);
             let received = stream.until("\"loaded\"").await;
@@ -137,15 +133,10 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
             connect.json().await;
             clients.push(connect);
             if address.starts_with("http") {
-                let raw = Http::initialize(&address).await;
-                let events = raw.events("").await;
+                let raw = Caller::to(&address).initialize().await;
+                let mut events = raw.events(&[]).await;
                 program.signal(Signal::TERM);
-                let mut events = events;
-                let mut last = String::new();
-                while let Some(block) = events.block().await {
-                    last = block;
-                }
-                assert!(last.starts_with(':'), "no comment with the reason: {last}");
+                events.last_comment().await.expect("it has the reason");
             }
         }
         let mut codes = Vec::new();
@@ -169,27 +160,19 @@ fn a_message_posted_during_the_close_is_refused_and_queued_ones_are_delivered() 
         ];
         let options = [&HTTP[..], &limits].concat();
         let mut program = serve(state.path(), &options, "exit 3");
-        let client = Http::initialize(&program.address().await).await;
-        let mut of_connection = client.events("").await;
-        assert_eq!(client.post(NEW_SESSION).await.status, 202);
+        let client = Caller::to(&program.address().await).initialize().await;
+        let mut of_connection = client.events(&[]).await;
+        assert_eq!(client.post(&[], NEW_SESSION).await.status, 202);
         of_connection.until("\"sessionId\"").await;
         // The error that answers the prompt waits on the session's stream, which is not open yet.
-        let session = "Acp-Session-Id: s\r\n";
-        assert_eq!(
-            client.ask("POST", "/acp", session, PROMPT).await.status,
-            202
-        );
-        let mut last = String::new();
-        while let Some(block) = of_connection.block().await {
-            last = block;
-        }
-        assert!(
-            last.starts_with(':') && last.contains("1011"),
-            "no reason: {last}"
-        );
-        let reply = client.post(r#"{"jsonrpc":"2.0","method":"_note"}"#).await;
+        assert_eq!(client.post(&[SESSION], PROMPT).await.status, 202);
+        let last = of_connection.last_comment().await.unwrap();
+        assert!(last.contains("1011"), "{last}");
+        let reply = client
+            .post(&[], r#"{"jsonrpc":"2.0","method":"_note"}"#)
+            .await;
         assert_eq!(reply.status, 503, "{reply:?}");
-        let mut of_session = client.events(session).await;
+        let mut of_session = client.events(&[SESSION]).await;
         let received = of_session.until("-32051").await;
         assert_eq!(received.len(), 1, "{received:?}");
     });
@@ -219,18 +202,19 @@ fn a_wrong_token_ends_connect_with_77_over_every_transport() {
     });
 }
 
-/// A server that opens a connection and answers `session/new` with `answer`.
-async fn server(answer: String) -> String {
-    let (host, _) = server_with(move |Asked { verb, body }| {
-        if verb == "GET" {
-            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: \n\n".to_owned()
-        } else if body.contains("\"initialize\"") {
-            let fields = format!("{JSON}Acp-Connection-Id: c\r\n");
-            answered("200 OK", &fields, INITIALIZED)
-        } else if body.contains("\"session/new\"") {
-            answer.clone()
+/// A server that opens a connection and answers `session/new` in this way.
+async fn server(status: u16, kind: &'static str, body: &'static str) -> String {
+    let host = Server::answering(move |asked| -> Answer {
+        let json = ("content-type", "application/json");
+        if asked.method == "GET" {
+            None
+        } else if asked.body.contains("\"initialize\"") {
+            let fields = vec![json, ("acp-connection-id", "c")];
+            Some((200, fields, INITIALIZED.to_owned()))
+        } else if asked.body.contains("\"session/new\"") {
+            Some((status, vec![("content-type", kind)], body.to_owned()))
         } else {
-            answered("202 Accepted", "", "")
+            Some((202, vec![], String::new()))
         }
     })
     .await;
@@ -242,19 +226,12 @@ fn connect_reads_an_answer_in_the_response_to_the_post() {
     block_on(async {
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
         let cases = [
-            (answered("200 OK", JSON, result), "yes"),
+            ("application/json", result, "yes"),
             // The client does not read a stream there.
-            (
-                answered(
-                    "200 OK",
-                    "Content-Type: text/event-stream\r\n",
-                    "data: {}\n\n",
-                ),
-                "no",
-            ),
+            ("text/event-stream", "data: {}\n\n", "no"),
         ];
-        for (answer, accepted) in cases {
-            let mut connect = Program::start(&["connect", &server(answer).await]);
+        for (kind, body, accepted) in cases {
+            let mut connect = Program::start(&["connect", &server(200, kind, body).await]);
             connect
                 .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
                 .await;
@@ -282,8 +259,8 @@ fn a_request_refused_by_an_http_server_is_reported_as_not_delivered() {
             ("404 Not Found", 76),
             ("410 Gone", 76),
         ] {
-            let refusal = answered(status, "", "because");
-            let mut connect = Program::start(&["connect", &server(refusal).await]);
+            let server = server(status[..3].parse().unwrap(), "text/plain", "because").await;
+            let mut connect = Program::start(&["connect", &server]);
             connect
                 .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
                 .await;
@@ -321,7 +298,7 @@ fn a_client_refused_over_http_2_loses_its_socket() {
                 "handshake=500ms",
             ];
             let mut program = serve(state.path(), &options, "");
-            let host = super::support::place(&program.address().await).to_owned();
+            let host = Caller::to(&program.address().await).host;
             let mut stream = TcpStream::connect(&host).await.unwrap();
             // GET http /acp, in HPACK.
             let mut head = vec![0x82, 0x86, 0x04, 4];

@@ -6,7 +6,7 @@ mod admission;
 mod http;
 mod processes;
 mod recorder;
-mod support;
+pub(super) mod support;
 mod websocket;
 
 use std::fs;

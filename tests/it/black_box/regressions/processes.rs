@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::support::{PROMPT, place, serve_script};
+use super::support::{PROMPT, serve_script};
+use crate::support::http::Caller;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run};
 
@@ -23,21 +23,16 @@ async fn stopped(agent: &str) -> Vec<Value> {
     options.extend(limits.iter().flat_map(|limit| ["--limit", limit]));
     let mut program = serve_script(state.path(), &options, agent);
     let address = program.address().await;
-    let mut client = BufReader::new(TcpStream::connect(place(&address)).await.unwrap());
-    client
-        .write_all(format!("{PROMPT}\n").as_bytes())
-        .await
-        .unwrap();
+    let client = Caller::to(&address).begin(format!("{PROMPT}\n")).await;
+    let mut lines = BufReader::new(client).lines();
     let mut received = Vec::new();
-    let mut line = String::new();
-    while client.read_line(&mut line).await.unwrap() > 0 {
+    while let Some(line) = lines.next_line().await.unwrap() {
         let message: Value = serde_json::from_str(&line).unwrap();
         if message["method"] == "begun" {
             program.signal(Signal::TERM);
         } else if message["method"] != "noise" {
             received.push(message);
         }
-        line.clear();
     }
     assert_eq!(program.exit().await.code(), Some(0));
     received

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::support::INITIALIZE;
+use crate::support::http::INITIALIZE;
 use crate::support::link::run as block_on;
 use crate::support::program::run_on;
 use crate::support::program::{Program, run};

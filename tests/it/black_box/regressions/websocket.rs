@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::support::{
-    AGENT, INITIALIZE, PROMPT, WebSocket, answered, bearer, serve_script, server_with,
-};
+use super::super::support_ws::WebSocket;
+use super::support::{AGENT, PROMPT, bearer, serve_script};
+use crate::support::http::INITIALIZE;
+use crate::support::http_server::Server;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run, run_in};
 
@@ -24,7 +25,8 @@ fn a_websocket_server_that_is_busy_ends_connect_with_69() {
             ("200 OK", 76),
             ("401 Unauthorized", 77),
         ] {
-            let (host, _) = server_with(move |_| answered(status, "", "why")).await;
+            let number = status[..3].parse().unwrap();
+            let host = Server::answering(move |_| Some((number, vec![], "why".to_owned()))).await;
             let outcome = run(&["connect", &format!("ws://{host}/acp")], INITIALIZE).await;
             assert_eq!(outcome.code, Some(code), "{status}: {outcome:?}");
             assert!(outcome.stderr.contains(status), "{outcome:?}");

@@ -15,7 +15,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::caller::{How, Site};
+use super::site::Site;
+use crate::support::http::How;
 use crate::support::link::{received, run};
 
 /// A message of `size` bytes.
@@ -32,16 +33,14 @@ struct Slow {
 
 impl Slow {
     async fn begin(site: &Site, id: &str, body: &str, sent: usize) -> Self {
-        let port = site.caller.port;
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-        let head = format!(
-            "POST /acp HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
-             Acp-Connection-Id: {id}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
+        let length = body.len();
+        let lines = format!(
+            "Content-Type: application/json\r\nAcp-Connection-Id: {id}\r\n\
+             Content-Length: {length}\r\n"
         );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&body.as_bytes()[..sent]).await.unwrap();
-        let rest = body[sent..].to_owned();
+        let (begin, rest) = body.split_at(sent);
+        let stream = site.caller.begin_acp("POST", &lines, begin).await;
+        let rest = rest.to_owned();
         Self { stream, rest }
     }
 
@@ -125,8 +124,8 @@ fn concurrent_posts_are_received_in_the_order_of_their_heads() {
     run(async {
         let mut site = Site::open(How::H2, Limits::default()).await;
         let mut open = site.initialize().await;
-        let port = site.caller.port;
-        let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let host = &site.caller.host;
+        let stream = TcpStream::connect(host).await.unwrap();
         let io = TokioIo::new(stream);
         let opened = http2::handshake(TokioExecutor::new(), io).await;
         let (mut sender, connection) = opened.unwrap();
@@ -138,7 +137,7 @@ fn concurrent_posts_are_received_in_the_order_of_their_heads() {
         };
         let mut answers = Vec::new();
         for number in 0..100 {
-            let request = Request::post(format!("http://localhost:{port}/acp"))
+            let request = Request::post(format!("http://{host}/acp"))
                 .header("content-type", "application/json")
                 .header("acp-connection-id", &open.id)
                 .body(Full::new(Bytes::from(text(number))))

@@ -6,9 +6,9 @@ use std::time::Duration;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::HttpOptions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
-use super::caller::{EVERY_WAY, How, Site};
+use super::site::Site;
+use crate::support::http::{EVERY_WAY, How};
 use crate::support::link::{received, run, send};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -111,19 +111,15 @@ fn a_body_is_bounded_in_size_and_in_time() {
         let reply = site.caller.post(&name, &padded(1000)).await;
         assert_eq!(reply.status.as_u16(), 202);
         // Without a length, and without an end.
-        for (head, status) in [
-            ("Transfer-Encoding: chunked\r\n\r\n1000\r\n", "413"),
-            ("Content-Length: 20\r\n\r\n{", "408"),
+        for (lines, body, status) in [
+            ("Transfer-Encoding: chunked\r\n", "1000\r\n", "413"),
+            ("Content-Length: 20\r\n", "{", "408"),
         ] {
-            let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
-                .await
-                .unwrap();
-            let request = format!(
-                "POST /acp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n\
-                 Acp-Connection-Id: {}\r\n{head}",
-                site.caller.port, open.id
+            let lines = format!(
+                "Content-Type: application/json\r\nAcp-Connection-Id: {}\r\n{lines}",
+                open.id
             );
-            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut stream = site.caller.begin_acp("POST", &lines, body).await;
             if status == "413" {
                 stream.write_all(&[b' '; 0x1000]).await.unwrap();
             }

@@ -3,7 +3,8 @@
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::HttpOptions;
 
-use super::caller::{How, Site};
+use super::site::Site;
+use crate::support::http::How;
 use crate::support::link::{accept, received, run, send};
 
 const JSON: (&str, &str) = ("content-type", "application/json");

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::{CloseReason, LinkError};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::caller::{EVERY_WAY, Events, How, INITIALIZE, Site};
+use super::site::Site;
+use crate::support::http::{EVERY_WAY, How, INITIALIZE};
 use crate::support::link::{accept, close, feed, next, received, run, send};
 
 fn brief() -> Limits {
@@ -44,16 +45,9 @@ fn a_client_that_vanishes_is_lost_after_its_grace() {
 fn a_client_that_disconnects_before_initialize_is_answered_ends_its_link() {
     run(async {
         let mut site = Site::open(How::H1, Limits::default()).await;
-        let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
-            .await
-            .unwrap();
-        let request = format!(
-            "POST /acp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{INITIALIZE}",
-            site.caller.port,
-            INITIALIZE.len()
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let length = INITIALIZE.len();
+        let lines = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+        let stream = site.caller.begin_acp("POST", &lines, INITIALIZE).await;
         let mut link = accept(&mut *site.listener).await;
         received(&mut *link.rx).await;
         drop(stream);
@@ -171,7 +165,7 @@ fn each_stream_ends_with_a_comment_that_gives_the_close_reason() {
             let opening = first.next().await.unwrap();
             let back = ("last-event-id", &*opening.id);
             let mut own = site.caller.events(&[name, back]).await;
-            assert_eq!(last_comment(&mut first).await, None);
+            assert_eq!(first.last_comment().await, None);
             let answer = r#"{"id":1,"result":{}}"#;
             send(&mut *link.tx, answer).await.unwrap();
             let closing = async {
@@ -180,7 +174,7 @@ fn each_stream_ends_with_a_comment_that_gives_the_close_reason() {
             };
             let receiving = async {
                 let comment = format!(" acp-relay close {words}");
-                assert_eq!(last_comment(&mut own).await, Some(comment.clone()));
+                assert_eq!(own.last_comment().await, Some(comment.clone()));
                 // What waits can be read, but nothing more is accepted.
                 let reply = site.caller.post(&[name], r#"{"method":"x"}"#).await;
                 assert_eq!(reply.status, 503);
@@ -188,20 +182,11 @@ fn each_stream_ends_with_a_comment_that_gives_the_close_reason() {
                 let session = ("acp-session-id", "a");
                 let mut a = site.caller.events(&[name, session]).await;
                 assert_eq!(a.data().await, answer);
-                assert_eq!(last_comment(&mut a).await, Some(comment));
+                assert_eq!(a.last_comment().await, Some(comment));
             };
             tokio::join!(closing, receiving);
         });
     }
-}
-
-/// The last comment before the stream's end, unless it is an empty keepalive.
-async fn last_comment(events: &mut Events) -> Option<String> {
-    let mut last = None;
-    while let Some(event) = events.next().await {
-        last = event.comment;
-    }
-    last.filter(|comment| !comment.is_empty())
 }
 
 #[test]
@@ -222,7 +207,7 @@ fn a_listener_that_is_dropped_leaves_connections_alone() {
         assert_eq!(reply.status.as_u16(), 503);
         drop(open.link);
         // The port is released once the last connection has ended.
-        while TcpStream::connect(("127.0.0.1", caller.port)).await.is_ok() {
+        while TcpStream::connect(&caller.host).await.is_ok() {
             tokio::task::yield_now().await;
         }
     });
@@ -240,15 +225,11 @@ fn a_reader_that_stops_reading_loses_its_socket_and_not_its_messages() {
         let mut site = Site::open(How::H1, limits).await;
         let open = site.initialize().await;
         let mut link = open.link;
-        let mut stream = TcpStream::connect(("127.0.0.1", site.caller.port))
-            .await
-            .unwrap();
-        let request = format!(
-            "GET /acp HTTP/1.1\r\nHost: localhost:{}\r\nAccept: text/event-stream\r\n\
-             Acp-Connection-Id: {}\r\n\r\n",
-            site.caller.port, open.id
+        let lines = format!(
+            "Accept: text/event-stream\r\nAcp-Connection-Id: {}\r\n",
+            open.id
         );
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = site.caller.begin_acp("GET", &lines, "").await;
         let mut begun = [0; 12];
         stream.read_exact(&mut begun).await.unwrap();
         assert_eq!(&begun, b"HTTP/1.1 200");

@@ -2,8 +2,8 @@
 //! and what happens when clients vanish.
 
 mod bodies;
-pub(crate) mod caller;
 mod codes;
 mod elephant;
 mod endings;
+mod site;
 mod streams;

@@ -13,7 +13,8 @@ use acp_relay::transport::Link;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::caller::{Caller, How, Open, Site};
+use super::site::{Open, Site};
+use crate::support::http::{Caller, Events, How};
 use crate::support::link::{ready, received, run, send};
 use crate::transport::script::{Run, fields, runs_of};
 
@@ -43,7 +44,7 @@ impl Connection {
         ("acp-connection-id", &self.id)
     }
 
-    async fn events(&self, session: Option<&str>) -> super::caller::Events {
+    async fn events(&self, session: Option<&str>) -> Events {
         match session {
             None => self.caller.events(&[self.name()]).await,
             Some(session) => {

@@ -4,7 +4,7 @@ use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{CloseReason, Link, LinkError, OpenErrorKind, registry};
 use hyper::Method;
 
-use super::server::{Events, Server};
+use crate::support::http_server::{Events, Server};
 use crate::support::link::{close, next, received, run, send, setup};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;

@@ -3,7 +3,8 @@
 use acp_relay::transport::{RequestHeaders, Setup};
 use hyper::{Method, Version};
 
-use super::server::{INITIALIZE, INITIALIZED, Server};
+use crate::support::http::{INITIALIZE, INITIALIZED};
+use crate::support::http_server::Server;
 use crate::support::link::{run, send, setup};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#;

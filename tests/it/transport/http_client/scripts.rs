@@ -8,7 +8,8 @@ use acp_relay::transport::{CloseReason, Link, LinkError};
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use super::server::{Asked, Events, INITIALIZE, INITIALIZED, Server};
+use crate::support::http::{INITIALIZE, INITIALIZED};
+use crate::support::http_server::{Asked, Events, Server};
 use crate::support::link::{close, next, run, send, setup};
 use crate::transport::script::{Run, check, fields, runs_of};
 

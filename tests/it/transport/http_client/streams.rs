@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::Method;
 use tokio::time::sleep;
 
-use super::server::{Events, Server};
+use crate::support::http_server::{Events, Server};
 use crate::support::link::{next, received, run, send, setup, setup_with};
 
 fn update(number: usize) -> String {

@@ -14,7 +14,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-use super::server::{INITIALIZE, Server};
+use crate::support::http::INITIALIZE;
+use crate::support::http_server::Server;
 use crate::support::link::{run, send, setup};
 
 /// A server's side of TLS, and the hashes of its certificate and its key.
