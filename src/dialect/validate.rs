@@ -62,7 +62,7 @@ impl Validation<'_> {
             let what = format!("the id `{}` is taken", rule.id);
             fault("/id", what, "ids are unique; choose another");
         }
-        if rule.examples.is_empty() {
+        if rule.examples().is_empty() {
             let remedy = "add one message in both columns";
             fault("", "the rule has no example".into(), remedy);
         }

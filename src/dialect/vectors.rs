@@ -122,7 +122,7 @@ impl Library {
         let table = source.table();
         let mut faults = TableFaults::default();
         for (at, rule) in table.rules.iter().enumerate() {
-            for (nth, example) in rule.examples.iter().enumerate() {
+            for (nth, example) in rule.examples().iter().enumerate() {
                 let results = match Vector::of_example(table, rule, example) {
                     Ok(vector) => vector.run(self),
                     Err(what) => vec![VectorResult::failed(&rule.id, what)],

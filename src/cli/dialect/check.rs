@@ -152,7 +152,7 @@ impl Checked {
     /// The numbers of its rules and examples.
     fn counts(&self) -> Option<(usize, usize)> {
         let rules = &self.source.as_ref()?.table().rules;
-        let examples = rules.iter().map(|rule| rule.examples.len()).sum();
+        let examples = rules.iter().map(|rule| rule.examples().len()).sum();
         Some((rules.len(), examples))
     }
 

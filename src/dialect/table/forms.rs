@@ -38,6 +38,16 @@ pub(super) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Literal>
     Literal::deserialize(from).map(Some)
 }
 
+/// A list without the `null`s that stand where a fault was removed.
+pub(super) fn present<'de, T, D>(from: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let all = Vec::<Option<T>>::deserialize(from)?;
+    Ok(all.into_iter().flatten().collect())
+}
+
 impl<T> Default for List<T> {
     fn default() -> Self {
         Self(Vec::new())

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use jsonptr::PointerBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::case::{Case, Expect, Guard};
-use super::forms::{List, Literal};
+use super::forms::{List, Literal, present};
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 use crate::jsonrpc::Side;
@@ -75,8 +76,9 @@ pub struct Table {
     #[serde(default)]
     pub shapes: BTreeMap<String, List<Case>>,
     /// The rules.
-    #[serde(default)]
-    pub rules: List<Rule>,
+    // Not a `List`, which holds all of its text before it reads it.
+    #[serde(default, deserialize_with = "present")]
+    pub rules: Vec<Rule>,
 }
 
 /// The side that uses a dialect.
@@ -221,9 +223,9 @@ pub struct Rule {
     pub split: Split,
     /// How a message is handled that cannot be translated.
     pub failure: Option<OnFailure>,
-    /// Messages in both columns, in the format of the vectors.
-    #[serde(default)]
-    pub examples: List<Map<String, Value>>,
+    /// Messages in both columns, in the format of the vectors; read on request.
+    #[schemars(with = "Option<List<Map<String, Value>>>")]
+    examples: Option<Box<RawValue>>,
 }
 
 /// What a canonical message loses on its way to a dialect and back, as data: places that do not come
@@ -342,6 +344,14 @@ impl MethodPair {
 }
 
 impl Rule {
+    /// Its examples.
+    #[must_use]
+    pub fn examples(&self) -> List<Map<String, Value>> {
+        let text = self.examples.as_ref().map(|text| text.get());
+        text.and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
+    }
+
     /// The base and all cases.
     pub fn all_cases(&self) -> impl Iterator<Item = &Case> {
         std::iter::once(&self.base).chain(&self.cases)

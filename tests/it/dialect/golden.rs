@@ -61,7 +61,7 @@ pub(super) fn examples() -> Vec<Value> {
     let mut all = Vec::new();
     for table in super::library().tables() {
         for rule in &table.rules {
-            for example in &rule.examples {
+            for example in &rule.examples() {
                 let only = rule.base.only.map_or("both", Way::name);
                 let way = example.get("way").map_or(only, |way| way.as_str().unwrap());
                 let mut vector = Value::Object(example.clone());
