@@ -1,8 +1,8 @@
 //! Embeds `mappings/*.json`, sorted by name, the texts of `--version`, and the manual for rustdoc.
 //!
-//! Each table comes with its cover: the table without its rules and what they use, which is all
-//! that is read at the start of the program. Nothing is checked here: the program reports faults in
-//! a table, with their lines.
+//! The headers of the tables, which have no rules and nothing that rules use, are one text: nothing
+//! else of the tables is read, or brought into memory, at the start of the program. Tables are not
+//! checked here: the program reports faults in a table, with their lines.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// The members that a cover leaves out.
+/// The members that a header leaves out.
 const LEFT_OUT: [&str; 6] = ["memory", "shapes", "rules", "why", "source", "notes"];
 
 fn main() {
@@ -27,17 +27,20 @@ fn main() {
     files.sort();
     set_version(&files);
     let mut list = String::from("[\n");
+    let mut headers = Vec::new();
     for path in files {
         let name = path.file_name().expect("a file has a name");
         let name = name.to_str().expect("table names are ASCII");
         let path = path.to_str().expect("the path is UTF-8");
-        let cover = cover(path);
-        writeln!(list, "    ({name:?}, {cover:?}, include_str!({path:?})),")
-            .expect("a string takes it all");
+        headers.push(header(path));
+        writeln!(list, "    ({name:?}, include_str!({path:?})),").expect("a string takes it all");
     }
     list.push_str("]\n");
     let out = env::var("OUT_DIR").expect("cargo sets it");
-    fs::write(Path::new(&out).join("mappings.rs"), list).expect("the output folder is writable");
+    let write = |name, text| fs::write(Path::new(&out).join(name), text);
+    write("mappings.rs", list).expect("the output folder is writable");
+    let headers = Value::Array(headers).to_string();
+    write("headers.json", headers).expect("the output folder is writable");
     manual(Path::new(&root), Path::new(&out));
 }
 
@@ -112,14 +115,13 @@ fn git(words: &[&str]) -> Option<String> {
     (output.status.success() && !text.is_empty()).then(|| text.to_owned())
 }
 
-/// The table without its rules. Text that is not JSON is passed on, and the program reports it.
-fn cover(path: &str) -> String {
+/// The table without its rules.
+fn header(path: &str) -> Value {
     let text = fs::read_to_string(path).expect("a table can be read");
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(mut table)) => {
-            table.retain(|name, _| !LEFT_OUT.contains(&&**name));
-            Value::Object(table).to_string()
-        }
-        _ => text,
+    let mut table: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    if let Value::Object(members) = &mut table {
+        members.retain(|name, _| !LEFT_OUT.contains(&&**name));
     }
+    table
 }

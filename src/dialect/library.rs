@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use super::program::{Program, StackEntry};
 use super::table::{Rule, Table, TableFaults, nearest};
 
-/// A file in `mappings/`: its name, its header and its text.
-type File = (&'static str, &'static str, &'static str);
+/// The files in `mappings/`, by name: names and texts.
+const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 
-/// The files in `mappings/`, by name.
-const BUILTIN: &[File] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
+/// Their headers, in the same order.
+const HEADERS: &str = include_str!(concat!(env!("OUT_DIR"), "/headers.json"));
 
 /// All known tables.
 #[derive(Clone, Debug, Default)]
@@ -70,12 +70,14 @@ impl Library {
     #[must_use]
     pub fn builtin() -> Self {
         let mut library = Self::default();
-        for (name, header, text) in BUILTIN {
+        let headers: Vec<Table> =
+            serde_json::from_str(HEADERS).expect("the built-in tables have no faults");
+        for ((name, text), header) in BUILTIN.iter().zip(headers) {
             library.put(Source {
                 file: format!("mappings/{name}").into(),
                 text: (*text).into(),
                 builtin: true,
-                header: Arc::new(Table::builtin(header)),
+                header: Arc::new(header),
                 full: OnceLock::new(),
             });
         }
@@ -223,7 +225,7 @@ impl Library {
 
     /// The built-in tables: the names of their files, and their text.
     pub fn builtin_files() -> impl Iterator<Item = (&'static str, &'static str)> {
-        BUILTIN.iter().map(|(name, _, text)| (*name, *text))
+        BUILTIN.iter().copied()
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::forms::{List, Literal, Pattern};
+use super::forms::{List, Literal, Pattern, Remark};
 use super::operations::Action;
 use super::row::Row;
 use super::way::Way;
@@ -117,7 +117,7 @@ pub struct Emit {
     #[serde(default)]
     pub rows: List<Row>,
     /// For people.
-    pub why: Option<Value>,
+    pub why: Option<Remark>,
 }
 
 /// Before or after the message.

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -17,6 +18,11 @@ pub struct List<T>(Vec<T>);
 #[serde(from = "Value")]
 #[schemars(inline)]
 pub struct Literal(pub Box<[u8]>);
+
+/// Words for people; nothing reads them here.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Remark(#[schemars(with = "Value")] pub IgnoredAny);
 
 /// A regular expression of bounded size.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

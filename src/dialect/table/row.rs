@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::forms::{List, Literal, some};
+use super::forms::{List, Literal, Remark, some};
 use super::operations::Converter;
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
@@ -18,9 +18,9 @@ pub struct Row {
     /// Its place in canonical.
     pub canonical: Option<JsonPointer>,
     /// For people.
-    pub why: Option<Value>,
+    pub why: Option<Remark>,
     /// For people.
-    pub note: Option<Value>,
+    pub note: Option<Remark>,
     /// What is lost.
     pub lossy: Option<String>,
     /// The only way in which the row applies, if not both.

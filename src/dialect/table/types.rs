@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::case::{Case, Expect, Guard};
-use super::forms::{List, Literal, present};
+use super::forms::{List, Literal, Remark, present};
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 use crate::jsonrpc::Side;
@@ -39,11 +39,11 @@ pub struct Table {
     /// One line of description.
     pub title: String,
     /// Where the dialect comes from.
-    pub why: Option<Value>,
+    pub why: Option<Remark>,
     /// For people.
-    pub source: Option<Value>,
+    pub source: Option<Remark>,
     /// For people.
-    pub notes: Option<Value>,
+    pub notes: Option<Remark>,
     /// When and where the dialect was used.
     pub dates: Option<String>,
     /// The side that uses it, if only one does.
@@ -200,13 +200,13 @@ pub struct Rule {
     /// The reason for the rule, with its source.
     pub why: String,
     /// For people.
-    pub source: Option<Value>,
+    pub source: Option<Remark>,
     /// For people.
-    pub seen: Option<Value>,
+    pub seen: Option<Remark>,
     /// For people.
-    pub until: Option<Value>,
+    pub until: Option<Remark>,
     /// For people.
-    pub notes: Option<Value>,
+    pub notes: Option<Remark>,
     /// The messages that it applies to.
     pub on: MessageFilter,
     /// What canonical messages lose on their way to the dialect and back, as data.
@@ -242,7 +242,7 @@ pub struct Loss {
     /// empty pointer is the whole message.
     pub at: List<JsonPointer>,
     /// For people.
-    pub why: Option<Value>,
+    pub why: Option<Remark>,
 }
 
 /// The array that is split, in one of the columns.
@@ -282,7 +282,7 @@ pub struct Slot {
     /// How long it is valid.
     pub per: SlotScope,
     /// For people.
-    pub why: Option<Value>,
+    pub why: Option<Remark>,
 }
 
 /// How long a remembered value is valid.
@@ -402,7 +402,7 @@ struct ClueForm {
     version: Option<String>,
     /// For people.
     #[serde(rename = "why")]
-    _why: Option<Value>,
+    _why: Option<Remark>,
 }
 
 impl From<ClueForm> for Clue {
