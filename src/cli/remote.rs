@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use hyper::header::AUTHORIZATION;
 use rustix::fs::StatVfsMountFlags;
 
 use super::endpoints::is_tls;
@@ -163,7 +164,7 @@ pub(super) fn check_suits(option: &str, agent: &Endpoint) -> Result<(), String> 
 
 /// Warns of a token that is sent unencrypted.
 pub(super) fn warn_in_clear(agent: &Endpoint, setup: &Setup) {
-    let has_token = setup.request_headers.headers.contains_key("authorization");
+    let has_token = setup.request_headers.headers.contains_key(AUTHORIZATION);
     if has_token && !is_tls(agent) && !agent.is_loopback() {
         tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
     }

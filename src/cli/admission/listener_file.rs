@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::{Arc, LazyLock};
 
 use hyper::Method;
-use hyper::header::HeaderValue;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper_util::client::legacy::connect::HttpInfo;
 use rustix::process::geteuid;
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ pub(in crate::cli) async fn verify_local(to: &Endpoint, setup: &mut Setup) -> bo
     }
     // Another user's program may listen at another address of this machine.
     let alone = |port| owner::is_only_listener(geteuid().as_raw(), port) != Some(false);
-    if !setup.request_headers.headers.contains_key("authorization") && port(to).is_some_and(alone) {
+    if !setup.request_headers.headers.contains_key(AUTHORIZATION) && port(to).is_some_and(alone) {
         match Store::find(None).and_then(|store| store.own_token()) {
             Ok(Some(token)) => {
                 if let Err(fault) = setup.request_headers.set_bearer(token.reveal()) {
