@@ -223,8 +223,10 @@ pub struct Rule {
     pub split: Split,
     /// How a message is handled that cannot be translated.
     pub failure: Option<OnFailure>,
-    /// Messages in both columns, in the format of the vectors; read on request.
-    #[schemars(with = "Option<List<Map<String, Value>>>")]
+    /// Messages in both columns, in the format of the vectors.
+    // Read on request: they are a quarter of a table.
+    #[serde(default)]
+    #[schemars(with = "List<Map<String, Value>>")]
     examples: Option<Box<RawValue>>,
 }
 
