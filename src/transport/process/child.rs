@@ -8,8 +8,10 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::pin::Pin;
+use std::process::ExitStatus;
 use std::task::{Context, Poll, ready};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -17,9 +19,8 @@ use tokio::io::{AsyncRead as _, AsyncReadExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::control::{self, Report, read_report};
 use super::stderr::Stderr;
-use super::{Launch, children, program};
+use super::{Launch, children, program, watchdog};
 use crate::jsonrpc::Limits;
 use crate::transport::{
     Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, stream,
@@ -91,20 +92,18 @@ async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Resul
         agent_stdout.as_fd(),
         agent_stderr.as_fd(),
     ];
-    control::send_pipes(&control, &pipes)?;
+    watchdog::send_pipes(&control, &pipes)?;
     drop((agent_stdin, agent_stdout, agent_stderr));
     control.set_nonblocking(true)?;
     let mut control = UnixStream::from_std(control)?;
     children::start(argv, launch, remote_control.into())?;
 
-    let mut report = Report::default();
+    let mut report = [0; 4];
     control.read_exact(&mut report).await?;
-    let pid = match read_report(report) {
-        (control::STARTED, pid) => Pid::from_raw(pid),
-        (control::FAILED, errno) => return Err(io::Error::from_raw_os_error(errno)),
-        _ => None,
+    let pid = match i32::from_ne_bytes(report) {
+        errno @ ..0 => return Err(io::Error::from_raw_os_error(-errno)),
+        pid => Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?,
     };
-    let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
     let name = format!("process {pid} ({})", program::printable(name));
     Ok(Child {
@@ -135,19 +134,19 @@ impl LinkGuard for Process {
         if let Some(exit) = self.exited {
             return Poll::Ready(exit);
         }
-        let mut report = Report::default();
+        let mut report = [0; 4];
         let mut buffer = ReadBuf::new(&mut report);
         // A report is written at once, so it is read at once.
         let _ = ready!(Pin::new(&mut self.control).poll_read(cx, &mut buffer));
-        let exit = match read_report(report) {
-            (control::EXITED, code) => Exit::Code(code),
-            (control::SIGNALLED, signal) => Exit::Signal(signal),
+        let exit = if buffer.filled().is_empty() {
             // The watchdog was killed. Where this process adopts no orphans (see `children`),
             // nothing else ends the agent.
-            _ => {
-                let _ = kill_process_group(self.pid, Signal::KILL);
-                Exit::Code(-1)
-            }
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            Exit::Code(-1)
+        } else {
+            let status = ExitStatus::from_raw(i32::from_ne_bytes(report));
+            let code = Exit::Code(status.code().unwrap_or(-1));
+            status.signal().map_or(code, Exit::Signal)
         };
         self.exited = Some(exit);
         Poll::Ready(exit)

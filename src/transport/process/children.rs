@@ -24,11 +24,10 @@ const SWEEP: Duration = Duration::from_secs(1);
 // Children, and the adoption of orphans, belong to the process, and so does this.
 static STATE: Mutex<State> = Mutex::new(State {
     program: None,
-    reaps: false,
     adopts: false,
     running: BTreeSet::new(),
     orphaned: false,
-    has_thread: false,
+    thread_is_due: false,
 });
 /// Notified when a watchdog was started or reaped.
 static CHANGED: Condvar = Condvar::new();
@@ -36,16 +35,14 @@ static CHANGED: Condvar = Condvar::new();
 struct State {
     /// The program to run as watchdog, or why no agent may be started.
     program: Option<Result<PathBuf, String>>,
-    /// Whether all children belong to this module.
-    reaps: bool,
     /// Whether living orphans do.
     adopts: bool,
     /// The watchdogs that are not reaped.
     running: BTreeSet<u32>,
     /// Whether orphans were killed that are not reaped.
     orphaned: bool,
-    /// Whether the thread was started.
-    has_thread: bool,
+    /// Whether all children belong to this module, and the thread that reaps them was not started.
+    thread_is_due: bool,
 }
 
 /// Sets the program that is run as watchdog of each agent: the executable of this process, whose
@@ -76,7 +73,7 @@ pub fn adopt_orphans(program: io::Result<PathBuf>) {
     };
     let mut state = STATE.lock();
     state.program = Some(program.map_err(|error| error.to_string()));
-    state.reaps = true;
+    state.thread_is_due = true;
     state.adopts = adopts;
 }
 
@@ -100,10 +97,10 @@ pub(super) fn forbidden() -> Option<String> {
 pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io::Result<()> {
     // Until it is listed it would look like an orphan.
     let mut state = STATE.lock();
-    if state.reaps && !state.has_thread {
+    if state.thread_is_due {
         let thread = std::thread::Builder::new().name("reaper".to_owned());
         thread.spawn(reap)?;
-        state.has_thread = true;
+        state.thread_is_due = false;
     }
     let Some(Ok(program)) = &state.program else {
         return Err(io::Error::other("no watchdog"));

@@ -12,22 +12,19 @@ use std::process::Command;
 /// The search path of `execvp` when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// What a bare environment keeps; a `*` at the end matches any rest.
+/// What a bare environment keeps.
 const BARE_KEEPS: [&str; 8] = [
     "HOME", "LANG", "LC_*", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
 ];
 
-/// What systemd passes to a service (sd_listen_fds(3), sd_notify(3), systemd.exec(5)).
-const SYSTEMD: [&str; 9] = [
+/// What is never passed on: of systemd, what it passes to a service (sd_listen_fds(3),
+/// sd_notify(3), systemd.exec(5)).
+const WITHHELD: [&str; 5] = [
     "CREDENTIALS_DIRECTORY",
-    "LISTEN_FDNAMES",
-    "LISTEN_FDS",
-    "LISTEN_PID",
-    "LISTEN_PIDFDID",
+    "LISTEN_*",
     "MAINPID",
     "NOTIFY_SOCKET",
-    "WATCHDOG_PID",
-    "WATCHDOG_USEC",
+    "WATCHDOG_*",
 ];
 
 /// What `serve` sets for itself (see `cli::memory`): the first shows that the relay set the second,
@@ -88,27 +85,27 @@ impl Launch {
 
     /// Whether a variable of the relay is passed on.
     fn inherits(&self, name: &OsStr) -> bool {
-        if ALLOCATOR_VARS.iter().any(|one| name == *one) && env::var_os(ALLOCATOR_VARS[0]).is_some()
-        {
-            return false;
-        }
-        if SYSTEMD.iter().any(|one| name == *one) || is_relay_secret(name) {
-            return false;
-        }
-        let matches = |one: &&str| match one.strip_suffix('*') {
-            Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()),
-            None => name == OsStr::new(one),
-        };
-        !self.bare || BARE_KEEPS.iter().any(matches)
+        let is_ours = ALLOCATOR_VARS.iter().any(|one| name == *one)
+            && env::var_os(ALLOCATOR_VARS[0]).is_some();
+        let is_withheld = is_ours || is_one_of(name, &WITHHELD) || is_relay_secret(name);
+        !is_withheld && (!self.bare || is_one_of(name, &BARE_KEEPS))
     }
 }
 
+/// Whether a name is among these; a `*` at the end matches any rest.
+fn is_one_of(name: &OsStr, all: &[&str]) -> bool {
+    all.iter().any(|one| match one.strip_suffix('*') {
+        Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()),
+        None => name == *one,
+    })
+}
+
 fn is_relay_secret(name: &OsStr) -> bool {
-    let Some(rest) = name.as_bytes().strip_prefix(PREFIX) else {
-        return false;
-    };
-    let rest = String::from_utf8_lossy(rest);
-    SECRET_WORDS.iter().any(|word| rest.contains(word))
+    let rest = name.as_bytes().strip_prefix(PREFIX);
+    rest.is_some_and(|rest| {
+        let rest = String::from_utf8_lossy(rest);
+        SECRET_WORDS.iter().any(|word| rest.contains(word))
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! - [`program`] checks that it can be started, and explains why not;
 //! - [`stderr`] reads its stderr;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
-//!   started; [`control`] is what both send to each other, [`tree`] finds the processes below one;
+//!   started; [`tree`] finds the processes below one;
 //! - [`children`] starts the watchdogs and reaps them.
 //!
 //! # Why
@@ -30,7 +30,6 @@
 
 mod child;
 mod children;
-mod control;
 mod launch;
 mod program;
 mod stderr;

@@ -7,7 +7,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{Interrupted, WouldBlock},
+};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -19,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::jsonrpc::printable;
 use crate::transport::StderrCallback;
 
-/// Longest line that is logged, in bytes; the rest of it is counted.
+/// Bytes of a line after which it is logged as two.
 const MAX_LINE: usize = 8 << 10;
 /// Longest tail, in bytes as escaped.
 const MAX_TAIL: usize = 4 << 10;
@@ -33,15 +36,10 @@ const MAX_LATE: usize = 1 << 20;
 /// left behind may hold the pipe open for ever.
 #[derive(Debug)]
 pub(super) struct Stderr {
-    shared: Arc<Shared>,
+    pipe: Arc<Receiver>,
+    /// Locked while the pipe is read, so that the task and [`Stderr::tail`] keep the order.
+    captured: Arc<Mutex<Captured>>,
     _reader: AbortOnDropHandle<()>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    pipe: Receiver,
-    /// Read and stored under one lock, so that the task and [`Stderr::tail`] keep the order.
-    captured: Mutex<Captured>,
 }
 
 struct Captured {
@@ -51,8 +49,6 @@ struct Captured {
     limit: usize,
     /// The beginning of the line that has not ended.
     line: Vec<u8>,
-    /// Bytes of that line beyond [`MAX_LINE`].
-    excess: usize,
     receiver: Option<StderrCallback>,
 }
 
@@ -62,18 +58,19 @@ impl Stderr {
     /// # Errors
     /// When the pipe cannot be given to the runtime.
     pub(super) fn read(pipe: OwnedFd, pid: Pid, limit: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            pipe: Receiver::from_owned_fd(pipe)?,
-            captured: Mutex::new(Captured::new(pid, limit)),
-        });
-        let reader = tokio::spawn(pump(Arc::clone(&shared)));
-        let _reader = AbortOnDropHandle::new(reader);
-        Ok(Self { shared, _reader })
+        let pipe = Arc::new(Receiver::from_owned_fd(pipe)?);
+        let captured = Arc::new(Mutex::new(Captured::new(pid, limit)));
+        let reader = tokio::spawn(pump(Arc::clone(&pipe), Arc::clone(&captured)));
+        Ok(Self {
+            pipe,
+            captured,
+            _reader: AbortOnDropHandle::new(reader),
+        })
     }
 
     /// Passes what was kept so far, and all that follows, to `receiver`.
     pub(super) fn forward(&self, receiver: StderrCallback) {
-        let mut captured = self.shared.captured.lock();
+        let mut captured = self.captured.lock();
         receiver(captured.kept.make_contiguous());
         captured.receiver = Some(receiver);
     }
@@ -81,12 +78,12 @@ impl Stderr {
     /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, because what is
     /// still in the pipe is read first.
     pub(super) fn tail(&self) -> String {
-        let mut captured = self.shared.captured.lock();
+        let mut captured = self.captured.lock();
         let mut buffer = [0; READ_SIZE];
         let mut late = 0;
         // Reads the descriptor directly: tokio knows only what epoll has reported so far.
         while late < MAX_LATE
-            && let Ok(length @ 1..) = rustix::io::read(&self.shared.pipe, &mut buffer)
+            && let Ok(length @ 1..) = rustix::io::read(&*self.pipe, &mut buffer)
         {
             captured.push(&buffer[..length]);
             late += length;
@@ -96,33 +93,20 @@ impl Stderr {
 }
 
 /// Reads until the pipe ends.
-async fn pump(shared: Arc<Shared>) {
-    while shared.pipe.readable().await.is_ok() && shared.read_some() {
-        // A flood is read at the runtime's pace: `readable` never yields while there is more.
-        tokio::task::coop::consume_budget().await;
-    }
-}
-
-impl Shared {
-    /// Reads what is there; whether there may be more.
-    fn read_some(&self) -> bool {
+async fn pump(pipe: Arc<Receiver>, captured: Arc<Mutex<Captured>>) {
+    while pipe.readable().await.is_ok() {
         // Most agents write nothing most of the time, so no buffer is kept.
         let mut buffer = [0; READ_SIZE];
-        let mut captured = self.captured.lock();
-        match self.pipe.try_read(&mut buffer) {
-            Ok(0) => {
-                captured.log_line();
-                false
-            }
-            Ok(length) => {
-                captured.push(&buffer[..length]);
-                true
-            }
-            Err(error) => matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ),
+        let mut captured = captured.lock();
+        match pipe.try_read(&mut buffer) {
+            Ok(0) => return captured.log_line(),
+            Ok(length) => captured.push(&buffer[..length]),
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
+            Err(_) => return,
         }
+        drop(captured);
+        // A flood is read at the runtime's pace: `readable` never yields while there is more.
+        tokio::task::coop::consume_budget().await;
     }
 }
 
@@ -139,22 +123,17 @@ impl Captured {
             kept: VecDeque::new(),
             limit,
             line: Vec::new(),
-            excess: 0,
             receiver: None,
         }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let last = &bytes[bytes.len().saturating_sub(self.limit)..];
-        let excess = (self.kept.len() + last.len()).saturating_sub(self.limit);
+        self.kept.extend(bytes);
+        let excess = self.kept.len().saturating_sub(self.limit);
         self.kept.drain(..excess);
-        self.kept.extend(last);
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let text = part.strip_suffix(b"\n").unwrap_or(part);
-            let fits = text.len().min(MAX_LINE - self.line.len());
-            self.line.extend_from_slice(&text[..fits]);
-            self.excess += text.len() - fits;
-            if text.len() < part.len() {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.line.len() >= MAX_LINE {
                 self.log_line();
             }
         }
@@ -163,18 +142,13 @@ impl Captured {
         }
     }
 
-    /// Logs the line that has ended, if it is not empty.
+    /// Logs what there is of the line, if it is not empty.
     fn log_line(&mut self) {
         let line = self.line.trim_ascii_end();
         if !line.is_empty() && tracing::enabled!(target: "agent", tracing::Level::INFO) {
-            let more = match self.excess {
-                0 => String::new(),
-                more => format!(" ({more} bytes more)"),
-            };
-            tracing::info!(target: "agent", pid = self.pid, "{}{more}", printable(line));
+            tracing::info!(target: "agent", pid = self.pid, "{}", printable(line));
         }
         self.line.clear();
-        self.excess = 0;
     }
 
     /// As many of the last lines as fit in [`MAX_TAIL`]; of a longer last line, its end.
@@ -182,17 +156,14 @@ impl Captured {
         let skip = self.kept.len().saturating_sub(MAX_TAIL);
         let last: Vec<u8> = self.kept.iter().skip(skip).copied().collect();
         let lines = last.trim_ascii_end().split(|&byte| byte == b'\n');
-        let lines = lines.map(|line| printable(line.strip_suffix(b"\r").unwrap_or(line)));
+        let lines: Vec<_> = lines.map(|line| printable(line.trim_ascii_end())).collect();
         // A first line whose beginning was cut off is kept: half a line explains more than none.
-        let text = lines.collect::<Vec<_>>().join("\n");
-        let Some(excess) = text.len().checked_sub(MAX_TAIL + 1) else {
-            return text;
-        };
-        let fits = (excess + 1..).find(|&at| text.is_char_boundary(at));
-        let end = &text[fits.unwrap_or(text.len())..];
-        end.split_once('\n')
-            .map_or(end, |(_, whole)| whole)
-            .to_owned()
+        let text = lines.join("\n");
+        let excess = text.len().saturating_sub(MAX_TAIL);
+        let fits = (excess..).find(|&at| text.is_char_boundary(at));
+        let end = &text[fits.unwrap_or(excess)..];
+        let whole = end.split_once('\n').filter(|_| excess > 0);
+        whole.map_or(end, |(_, whole)| whole).to_owned()
     }
 }
 
@@ -230,7 +201,7 @@ mod tests {
             parts.iter().for_each(|part| captured.push(part));
             let all = parts.concat();
             prop_assert_eq!(captured.kept.make_contiguous(), &all[all.len().saturating_sub(limit)..]);
-            prop_assert!(captured.line.len() <= MAX_LINE);
+            prop_assert!(captured.line.len() < MAX_LINE);
             let tail = captured.tail();
             prop_assert!(tail.len() <= MAX_TAIL);
             prop_assert!(!tail.chars().any(|c| c.is_control() && c != '\n'));

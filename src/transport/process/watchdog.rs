@@ -6,23 +6,31 @@
 //! code runs in a process that gets SIGKILL. Meanwhile it sleeps, but for the children to reap.
 //!
 //! It is in the session of the relay, as the agent is, and in a process group of its own.
+//!
+//! Its stdin is a socket. The relay sends the agent's ends of its pipes, and then a byte for each
+//! signal to send: its number. The watchdog sends the agent's process id, or the negated error of
+//! the operating system, and later the status with which the agent exited, as wait(2) has it.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::AsFd as _;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
-use super::control::{self, report};
 use super::tree;
 
 /// The first argument that makes the executable of the relay run as a watchdog. The others are the
@@ -34,14 +42,6 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 /// First and longest pause before killing again what is left. They double.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 
-struct Watchdog {
-    control: UnixStream,
-    /// The agent, also its process group.
-    agent: Pid,
-    /// Whether its exit was collected: its number may belong to another process by then.
-    reaped: bool,
-}
-
 /// Runs the watchdog, until no process of its agent is left. To be called by `main` before all else
 /// when the first argument is [`SUBCOMMAND`].
 ///
@@ -52,6 +52,40 @@ pub fn run() -> io::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(watch(std::env::args_os().skip(2)))
+}
+
+/// Sends the agent's ends of its pipes to its watchdog.
+pub(super) fn send_pipes(socket: impl AsFd, pipes: &[BorrowedFd<'_>; 3]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(pipes));
+    sendmsg(
+        socket,
+        &[IoSlice::new(b"!")],
+        &mut control,
+        SendFlags::empty(),
+    )?;
+    Ok(())
+}
+
+/// Waits for what [`send_pipes`] sends.
+fn receive_pipes(socket: impl AsFd) -> io::Result<[OwnedFd; 3]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [IoSliceMut::new(&mut byte)];
+    recvmsg(socket, &mut bytes, &mut control, RecvFlags::empty())?;
+    let mut pipes = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            pipes.extend(received);
+        }
+    }
+    for pipe in &pipes {
+        fcntl_setfd(pipe, FdFlags::CLOEXEC)?;
+    }
+    let wrong = |_| io::Error::other("this is a part of acp-relay that only acp-relay starts");
+    pipes.try_into().map_err(wrong)
 }
 
 async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
@@ -68,40 +102,39 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
 
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let [stdin, stdout, stderr] = control::receive_pipes(&socket)?;
-    let spawned = Command::new(argv.next().unwrap_or_default())
+    let [stdin, stdout, stderr] = receive_pipes(&socket)?;
+    let started = Command::new(argv.next().unwrap_or_default())
         .args(argv)
         .process_group(0)
         .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .spawn();
-    let agent = match spawned {
-        Ok(child) => Pid::from_child(&child),
-        Err(error) => {
-            let errno = error.raw_os_error().unwrap_or_default();
-            rustix::io::write(&socket, &report(control::FAILED, errno))?;
-            return Ok(());
-        }
+    let report = match &started {
+        Ok(agent) => agent.id().cast_signed(),
+        Err(error) => -error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
     };
     // The relay may be killed by now; then the socket has ended, too.
-    let _ = rustix::io::write(&socket, &report(control::STARTED, agent.as_raw_pid()));
+    let _ = rustix::io::write(&socket, &report.to_ne_bytes());
+    let Ok(agent) = started else {
+        return Ok(());
+    };
     let _ = rustix::process::chdir("/");
     socket.set_nonblocking(true)?;
-    let mut watchdog = Watchdog {
-        control: UnixStream::from_std(socket)?,
-        agent,
+    let mut control = UnixStream::from_std(socket)?;
+    let mut watched = Watched {
+        agent: Pid::from_child(&agent),
         reaped: false,
     };
 
     let mut relay_lives = true;
     let mut kill_at: Option<Instant> = None;
     let mut pause = PAUSE.0;
-    while watchdog.reap() {
+    while watched.reap(&control) {
         let wait = match kill_at.map(|at| at.saturating_duration_since(Instant::now())) {
             None => Duration::MAX,
             Some(Duration::ZERO) => {
-                watchdog.signal(Signal::KILL);
+                watched.signal(Signal::KILL);
                 let wait = pause;
                 pause = (pause * 2).min(PAUSE.1);
                 wait
@@ -111,13 +144,13 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
         tokio::select! {
             _ = exits.recv() => {}
             () = sleep(wait) => {}
-            order = watchdog.control.read_u8(), if relay_lives => match order.map(i32::from) {
+            order = control.read_u8(), if relay_lives => match order.map(i32::from) {
                 Ok(order) if order == Signal::KILL.as_raw() => kill_at = Some(Instant::now()),
-                Ok(_) => watchdog.signal(Signal::TERM),
+                Ok(_) => watched.signal(Signal::TERM),
                 Err(_) => {
                     relay_lives = false;
                     if kill_at.is_none() {
-                        watchdog.signal(Signal::TERM);
+                        watched.signal(Signal::TERM);
                         kill_at = Some(Instant::now() + TERM_GRACE);
                     }
                 }
@@ -127,30 +160,32 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
     Ok(())
 }
 
-impl Watchdog {
+/// All processes below this one.
+struct Watched {
+    /// The agent, also its process group.
+    agent: Pid,
+    /// Whether its exit was collected: its number may belong to another process by then.
+    reaped: bool,
+}
+
+impl Watched {
     /// Reaps all that have exited, and reports the agent's exit; whether a child is left.
-    fn reap(&mut self) -> bool {
+    fn reap(&mut self, control: &UnixStream) -> bool {
         loop {
-            let (pid, status) = match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some(exited)) => exited,
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.agent && !self.reaped => {
+                    self.reaped = true;
+                    // The relay may be gone.
+                    let _ = rustix::io::write(control, &status.as_raw().to_ne_bytes());
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return true,
-                Err(Errno::INTR) => continue,
                 Err(_) => return false,
-            };
-            if pid == self.agent && !self.reaped {
-                self.reaped = true;
-                let exit = match (status.exit_status(), status.terminating_signal()) {
-                    (None, Some(signal)) => report(control::SIGNALLED, signal),
-                    (code, _) => report(control::EXITED, code.unwrap_or(-1)),
-                };
-                // The relay may be gone.
-                let _ = rustix::io::write(&self.control, &exit);
             }
         }
     }
 
-    /// Signals all processes below this one, once each: many treat a second SIGTERM as a request to
-    /// hurry.
+    /// Signals all of them, once each: many treat a second SIGTERM as a request to hurry.
     fn signal(&self, signal: Signal) {
         let below = tree::below(std::process::id());
         let group = self.agent.as_raw_pid().unsigned_abs();
