@@ -11,11 +11,13 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use hyper::StatusCode;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 
 use crate::auth::RejectReason;
-use crate::jsonrpc::Frame;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Frame, Id};
 
 /// Why a request is refused.
 #[derive(Clone, Debug)]
@@ -74,6 +76,30 @@ impl Refusal {
     /// The relay is shutting down.
     pub(crate) fn closing() -> Self {
         Self::unavailable("the relay is shutting down").counted_as(RejectReason::Draining)
+    }
+
+    /// Only WebSockets are served.
+    pub(in crate::transport::http) fn upgrade(why: &'static str) -> Self {
+        Self::fatal(StatusCode::UPGRADE_REQUIRED, why)
+            .with_field(UPGRADE, "websocket")
+            .with_field(SEC_WEBSOCKET_VERSION, "13")
+    }
+
+    pub(in crate::transport::http) fn no_connection() -> Self {
+        Self::bad_request("Acp-Connection-Id is missing")
+    }
+
+    pub(in crate::transport::http) fn unknown_connection() -> Self {
+        let why = "Acp-Connection-Id names no open connection; start with initialize";
+        Self::new(StatusCode::NOT_FOUND, why).counted_as(RejectReason::Unknown)
+    }
+
+    /// A stream cannot be resumed without a gap.
+    pub(in crate::transport::http) fn forgotten() -> Self {
+        let message = "the messages behind this Last-Event-ID are not kept; \
+                       open the stream without it, or load the session again";
+        let error = reply::error(Id::Null, &Reason::new(reply::RESUME_GAP, message));
+        Self::error(StatusCode::GONE, error)
     }
 
     /// Adds a header, in HTTP/1.1 form.

@@ -4,21 +4,23 @@
 //! The client's requests come on any number of sockets and in any task, so the state is behind a
 //! lock, which is held for a few steps and never over an await.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::refusal::Refusal;
 use super::repeats::Repeats;
 use super::routing::Routing;
 use super::streams::{Lease, Opening, Streams};
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
 use crate::transport::LinkError;
+use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::queue::{Queue, Received};
 
 /// How a connection's messages are distributed to streams.
@@ -71,7 +73,7 @@ pub(super) struct State {
 pub(super) struct ActiveRequest(Arc<Connection>);
 
 impl Connection {
-    pub(super) fn new(
+    fn new(
         id: String,
         owner: &Arc<Principal>,
         mode: StreamMode,
@@ -171,7 +173,7 @@ impl Connection {
     }
 
     /// Applies the time limits; `true` when the connection is to be removed.
-    pub(super) fn expire(&self, now: Instant) -> bool {
+    fn expire(&self, now: Instant) -> bool {
         let limits = &self.limits;
         let mut state = self.state();
         state.streams.redirect(limits, now);
@@ -222,4 +224,96 @@ impl Drop for ActiveRequest {
             state.idle_since = Some(Instant::now());
         }
     }
+}
+
+/// The live connections of a listener, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    live: Mutex<HashMap<String, Arc<Connection>>>,
+    /// Notified when one was removed.
+    removed: Notify,
+}
+
+/// A new id that cannot be guessed.
+pub(super) fn new_id() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+impl Connections {
+    /// A new official connection.
+    pub(super) fn open(&self, owner: &Arc<Principal>, limits: &Arc<Limits>) -> Arc<Connection> {
+        let connection = Connection::new(new_id(), owner, StreamMode::Official, limits);
+        let mut live = self.live.lock();
+        live.insert(key(&connection), connection.clone());
+        connection
+    }
+
+    /// The connection of an elephant.ai client, and whether it is new.
+    pub(super) fn open_elephant(
+        &self,
+        id: &str,
+        owner: &Arc<Principal>,
+        limits: &Arc<Limits>,
+    ) -> (Arc<Connection>, bool) {
+        let mut live = self.live.lock();
+        let key = elephant_key(owner, id);
+        if let Some(connection) = live.get(&key)
+            && !connection.state().is_gone
+        {
+            return (connection.clone(), false);
+        }
+        let connection = Connection::new(id.to_owned(), owner, StreamMode::Elephant, limits);
+        live.insert(key, connection.clone());
+        (connection, true)
+    }
+
+    /// The official connection with that id.
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Connection>> {
+        let found = self.live.lock().get(id).cloned();
+        found.filter(|one| one.mode == StreamMode::Official && !one.state().is_gone)
+    }
+
+    /// Removes a connection.
+    pub(super) fn remove(&self, connection: &Arc<Connection>) {
+        let is_other = |one: &Arc<Connection>| !Arc::ptr_eq(one, connection);
+        let mut live = self.live.lock();
+        let key = key(connection);
+        if !live.get(&key).is_none_or(is_other) {
+            live.remove(&key);
+        }
+        drop(live);
+        self.removed.notify_waiters();
+    }
+
+    /// Waits until there are none.
+    pub(super) async fn ended(&self) {
+        loop {
+            let removed = self.removed.notified();
+            if self.live.lock().is_empty() {
+                return;
+            }
+            removed.await;
+        }
+    }
+
+    /// Applies the time limits.
+    pub(super) fn expire(&self, now: Instant) {
+        let live: Vec<_> = self.live.lock().values().cloned().collect();
+        for connection in live.iter().filter(|connection| connection.expire(now)) {
+            self.remove(connection);
+        }
+    }
+}
+
+fn key(connection: &Connection) -> String {
+    match connection.mode {
+        StreamMode::Official => connection.id.clone(),
+        StreamMode::Elephant => elephant_key(&connection.owner, &connection.id),
+    }
+}
+
+/// The key of a connection whose client chose its id; others may have chosen the same. The id of an
+/// official connection has no space.
+fn elephant_key(owner: &Principal, id: &str) -> String {
+    format!("{:?} {} {id}", owner.auth_method, owner.name)
 }

@@ -8,36 +8,36 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
 use axum::response::Response;
-use hyper::{StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode, Uri};
 
 use super::connection::Connection;
 use super::events::EventStream;
 use super::inbound::Posted;
 use super::post::{accepted, check_type, read_message};
-use super::refusal::Refusal;
 use super::service::AcpService;
 use super::streams::{CONNECTION, Opening};
 use crate::jsonrpc::{Kind, member_text};
 use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::transport::http::port::refusal::Refusal;
 
 /// Longest name of a client, in bytes.
 const MAX_CLIENT_ID: usize = 256;
 
 /// Answers `POST …/rpc`.
 pub(super) async fn rpc(
-    State(service): State<Arc<AcpService>>,
-    sender: AuthenticatedClient,
-    uri: Uri,
-    request: Request,
+    service: &AcpService,
+    sender: &AuthenticatedClient,
+    request: Request<Incoming>,
 ) -> Result<Response, Refusal> {
     check_type(request.headers())?;
-    let (frame, envelope, _share) = read_message(&service, request.into_body()).await?;
+    let uri = request.uri().clone();
+    let (frame, envelope, _share) = read_message(service, request.into_body()).await?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad_request("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = connection_of(&service, &uri, &sender).await?;
+    let connection = connection_of(service, &uri, sender).await?;
     let _serving = connection.begin_request();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
@@ -54,11 +54,11 @@ pub(super) async fn rpc(
 
 /// Answers `GET …/sse`.
 pub(super) async fn sse(
-    State(service): State<Arc<AcpService>>,
-    sender: AuthenticatedClient,
-    uri: Uri,
+    service: &AcpService,
+    sender: &AuthenticatedClient,
+    uri: &Uri,
 ) -> Result<Response, Refusal> {
-    let connection = connection_of(&service, &uri, &sender).await?;
+    let connection = connection_of(service, uri, sender).await?;
     let lease = connection.open(CONNECTION, Opening::Takeover)?;
     Ok(EventStream::new(connection, lease).into_response())
 }

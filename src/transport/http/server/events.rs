@@ -1,4 +1,4 @@
-//! The body of a stream: server-sent events.
+//! GET: opens, restarts or resumes a stream of server-sent events, and writes its body.
 //!
 //! A message's bytes are the event's data as they are; only a line break between its tokens, which
 //! would end the line, becomes a space. Messages that wait together are written together. (Those of
@@ -14,14 +14,19 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::poll_fn;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connection::{ActiveRequest, Connection, StreamMode};
-use super::streams::Lease;
+use super::routing::SESSION_ID;
+use super::service::{AcpService, single};
+use super::streams::{CONNECTION, Lease, Opening};
 use crate::jsonrpc::framing::Framing;
 use crate::transport::closing;
 use crate::transport::http::headers;
-use crate::transport::http::port::refusal::events;
+use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::transport::http::port::refusal::{Refusal, events};
 
 /// Bytes of messages that are written at once. With the last of them it is mostly less than a frame
 /// of HTTP/2, 16 KiB.
@@ -45,8 +50,56 @@ pub(super) struct EventStream {
     _active: ActiveRequest,
 }
 
+/// Opens a stream of the client.
+pub(super) fn open_stream(
+    service: &AcpService,
+    client: &AuthenticatedClient,
+    fields: &HeaderMap,
+) -> Result<Response, Refusal> {
+    check_accept(fields)?;
+    let connection = service.connection(fields, client)?;
+    let connection = connection.ok_or_else(Refusal::no_connection)?;
+    let session = single(fields, &headers::SESSION_ID)?;
+    if session.is_some_and(|session| session.len() > SESSION_ID) {
+        return Err(Refusal::bad_request(
+            "Acp-Session-Id is longer than 1024 bytes",
+        ));
+    }
+    let opening = match single(fields, &headers::LAST_EVENT_ID)? {
+        // A relay repeats a GET with this header when it has not received the head of the response.
+        None if fields.contains_key(headers::IDEMPOTENCY_KEY) => Opening::Restart,
+        None => Opening::Fresh,
+        Some(last) => {
+            let read = read_id(last, &connection);
+            let (stream, number) = read.ok_or_else(Refusal::forgotten)?;
+            Opening::After(stream, number)
+        }
+    };
+    let lease = connection.open(session.unwrap_or(CONNECTION), opening)?;
+    let mut answer = EventStream::new(connection, lease).into_response();
+    for name in [headers::CONNECTION_ID, headers::SESSION_ID] {
+        if let Some(value) = fields.get(&name).filter(|value| !value.is_empty()) {
+            answer.headers_mut().insert(name, value.clone());
+        }
+    }
+    Ok(answer)
+}
+
+/// Refuses clients whose `Accept` does not list `text/event-stream`, which ACP requires: wildcards
+/// and weights are not read.
+fn check_accept(fields: &HeaderMap) -> Result<(), Refusal> {
+    let lists_events = |value: &HeaderValue| {
+        let text = value.as_bytes().to_ascii_lowercase();
+        memchr::memmem::find(&text, b"text/event-stream").is_some()
+    };
+    let why = "Accept must list text/event-stream";
+    let listed = fields.get_all(ACCEPT).iter().any(lists_events);
+    let refusal = || Refusal::new(StatusCode::NOT_ACCEPTABLE, why);
+    listed.then_some(()).ok_or_else(refusal)
+}
+
 /// The stream and the number in an event id, when the id is of this connection.
-pub(super) fn read_id(id: &str, connection: &Connection) -> Option<(u32, u64)> {
+fn read_id(id: &str, connection: &Connection) -> Option<(u32, u64)> {
     let rest = id.strip_prefix(connection.epoch())?.strip_prefix('-')?;
     let (stream, number) = rest.split_once('-')?;
     Some((stream.parse().ok()?, number.parse().ok()?))

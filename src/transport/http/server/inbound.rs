@@ -11,11 +11,11 @@ use hyper::StatusCode;
 use tokio::time::{Instant, timeout};
 
 use super::connection::{Connection, State};
-use super::refusal::Refusal;
 use super::repeats::id_of_post;
 use super::routing::session_of;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Envelope, Frame, Id, Kind, Role};
+use crate::transport::http::port::refusal::Refusal;
 
 /// A message of a client, and what the headers of its POST say.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::connection::{Connection, StreamMode};
-use super::connections::Connections;
+use super::connection::{Connection, Connections, StreamMode};
 use super::streams::CONNECTION;
 use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
 use crate::transport::http::port::caller::AuthenticatedClient;

@@ -1,11 +1,10 @@
 //! The server side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `listen` serves them with a `service`, which all requests share. `routes` are the router and what
-//! goes before it; their handlers, `post`, `get`, `upgrade` and `elephant`, give a response or a
-//! `refusal`. A `connection` is the state of a client's requests, kept in `connections`: `inbound`
-//! accepts its messages, once each (`repeats`), `routing` finds the stream for a message of the
-//! agent, one of the connection's `streams`, `events` writes it, and `link` is the link of a
+//! `routes` listens with a `service`, which all requests share, and dispatches them to `post`,
+//! `events`, `upgrade` and `elephant`. A `connection` is the state of a client's requests:
+//! `inbound` accepts its messages, once each (`repeats`), `routing` finds the stream for a message
+//! of the agent, one of the connection's `streams`, `events` writes it, and `link` is the link of a
 //! connection.
 //!
 //! # Why
@@ -34,15 +33,11 @@
 //! passed on with the bytes it came with.
 
 mod connection;
-mod connections;
 mod elephant;
 mod events;
-mod get;
 mod inbound;
 mod link;
-mod listen;
 mod post;
-mod refusal;
 mod repeats;
 mod routes;
 mod routing;
@@ -50,4 +45,4 @@ mod service;
 mod streams;
 mod upgrade;
 
-pub(in crate::transport) use listen::listen;
+pub(in crate::transport) use routes::listen;

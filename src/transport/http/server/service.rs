@@ -5,43 +5,43 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::connection::Connection;
-use super::connections::Connections;
+use super::connection::{Connection, Connections};
 use super::link::link;
-use super::refusal::Refusal;
 use crate::auth::ONLY_AGENT;
 use crate::transport::HttpProtocol;
 use crate::transport::http::headers;
 use crate::transport::http::port::Port;
 use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::port::shared::Rules;
 
 /// The prefix of a path that names an agent.
-pub(super) const AGENTS: &str = "/agents/";
+const AGENTS: &str = "/agents/";
 
-/// The ACP service of a listener.
+/// The ACP service of a listener: what all its requests share.
 pub(super) struct AcpService {
     pub(super) port: Arc<Port>,
     pub(super) connections: Arc<Connections>,
 }
 
-impl AcpService {
-    /// A service at a port, without connections.
-    pub(super) fn new(port: &Arc<Port>) -> Self {
-        Self {
-            port: port.clone(),
-            connections: Arc::default(),
-        }
-    }
+/// What a path is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The official endpoint.
+    Official,
+    /// elephant.ai's, for messages and for their stream.
+    Rpc,
+    Sse,
+}
 
-    /// The agent that is asked for at `path`, when that is the official endpoint, one below the
-    /// name of an agent, or one of elephant.ai's routes, and is served; and whether the path names
-    /// it.
-    pub(super) fn requested_agent<'a>(
+impl AcpService {
+    /// What is served at `path`, if anything: the official endpoint, also below the name of an
+    /// agent, or one of elephant.ai's routes; for which agent, and whether the path names it.
+    pub(super) fn requested<'a>(
         &self,
         rules: &'a Rules,
-        path: &'a str,
-    ) -> Option<(&'a str, bool)> {
+        path: &str,
+    ) -> Option<(Route, &'a str, bool)> {
         let (own, front) = (&*self.port.at.path, &rules.front);
         let (has_official, has_elephant) = match self.port.at.protocol {
             HttpProtocol::Elephant => (false, true),
@@ -49,17 +49,18 @@ impl AcpService {
             HttpProtocol::WebSocket => (true, false),
             HttpProtocol::AgentConnect => (false, false),
         };
-        let is_served = match path.strip_prefix(own) {
-            Some("/rpc" | "/sse") => has_elephant,
-            Some("") => has_official,
+        let (route, is_served) = match path.strip_prefix(own) {
+            Some("/rpc") => (Route::Rpc, has_elephant),
+            Some("/sse") => (Route::Sse, has_elephant),
+            Some("") => (Route::Official, has_official),
             _ => {
                 let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
                 let name = front.agents.get(name).filter(|_| has_official)?;
-                return Some((name, true));
+                return Some((Route::Official, name, true));
             }
         };
         let name = front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
-        (is_served && !front.names_only).then_some((name, false))
+        (is_served && !front.names_only).then_some((route, name, false))
     }
 
     /// The connection that a request names, if it names one.

@@ -13,9 +13,9 @@ use std::task::{Context, Poll, Waker};
 use hyper::StatusCode;
 use tokio::time::Instant;
 
-use super::refusal::Refusal;
 use crate::auth::RejectReason;
 use crate::jsonrpc::{Frame, IdBuf, Limits};
+use crate::transport::http::port::refusal::Refusal;
 
 /// The key of the connection's own stream. No session has this id.
 pub(super) const CONNECTION: &str = "";

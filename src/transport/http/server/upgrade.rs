@@ -7,31 +7,31 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE, UPGRADE};
 use hyper::upgrade::OnUpgrade;
-use hyper::{StatusCode, Version};
+use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_util::either::Either;
 
-use super::connections::new_id;
-use super::refusal::Refusal;
+use super::connection::new_id;
 use super::service::AcpService;
 use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
 use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::http::port::credentials::subprotocol;
+use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, link};
 
 /// Opens a WebSocket, or returns why not.
-pub(super) async fn upgrade(
-    State(service): State<Arc<AcpService>>,
+pub(super) fn upgrade(
+    service: &Arc<AcpService>,
     client: AuthenticatedClient,
-    mut request: Request,
+    mut request: Request<Incoming>,
 ) -> Result<Response, Refusal> {
     if request.version() > Version::HTTP_11 || !wants_upgrade(request.headers(), b"websocket") {
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";
@@ -61,7 +61,7 @@ pub(super) async fn upgrade(
         fields.insert(SET_COOKIE, cookie);
     }
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service, upgraded, client));
+    tokio::spawn(take_over(service.clone(), upgraded, client));
     Ok(answer)
 }
 
