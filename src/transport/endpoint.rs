@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 pub use http_endpoint::{DEFAULT_PATH, HttpEndpoint, HttpProtocol};
 
-use self::authority::{Bracketed, authority_parts, port_number};
+use self::authority::{Bracketed, authority_parts};
 use super::replay::ReplayAddress;
 use crate::auth::origin::is_loopback_host;
 
@@ -177,7 +177,7 @@ impl FromStr for Endpoint {
 
     fn from_str(given: &str) -> Result<Self, EndpointError> {
         let read = match split_scheme(given) {
-            None => Err(missing_scheme(given)),
+            None => Err(unknown_scheme(given, None)),
             Some((scheme, rest)) => match scheme.to_ascii_lowercase().as_str() {
                 "stdio" if rest.is_empty() => Ok(Self::Stdio),
                 "stdio" => Err("nothing may follow \"stdio:\"".to_owned()),
@@ -189,7 +189,7 @@ impl FromStr for Endpoint {
                     Some((protocol, tls)) => {
                         http_endpoint::parse(protocol, tls, rest, &expected(lower)).map(Self::Http)
                     }
-                    None => Err(unknown_scheme(given, lower, rest)),
+                    None => Err(unknown_scheme(given, Some((lower, rest)))),
                 },
             },
         };
@@ -252,54 +252,42 @@ fn expected(scheme: &str) -> String {
     format!("expected {}", form.map_or(scheme, |(form, _)| form))
 }
 
-fn missing_scheme(given: &str) -> String {
-    let suggestion = if given.starts_with(['/', '.', '~']) {
-        Some(format!("unix:{given}"))
-    } else {
-        // `wss//host` lacks a colon.
-        let completed = given
-            .split_once("//")
-            .map(|(scheme, rest)| format!("{scheme}://{rest}"));
-        completed
-            .filter(|text| split_scheme(text).is_some() && text.parse::<Endpoint>().is_ok())
-            .or_else(|| as_websocket(given))
-    };
-    format!("it has no scheme; {}", hint(suggestion))
-}
-
-fn unknown_scheme(given: &str, scheme: &str, rest: &str) -> String {
+/// The error for a text without a known scheme, with the endpoint that was probably meant, or else
+/// all forms.
+fn unknown_scheme(given: &str, scheme: Option<(&str, &str)>) -> String {
     let known = Endpoint::FORMS
         .iter()
-        .filter_map(|(form, _)| form.split_once(':'));
-    let nearest = known
-        .map(|(known, _)| (strsim::levenshtein(scheme, known), known))
-        .filter(|(far, known)| *far <= 2 && *far < known.len())
-        .min();
-    // `localhost:8080` looks like a scheme and a path.
-    let suggestion = match nearest {
-        Some((_, near)) => Some(format!("{near}:{rest}")),
-        None => as_websocket(given),
-    };
-    format!("the scheme {scheme:?} is not known; {}", hint(suggestion))
-}
-
-/// A host and its port, or a port alone, as a WebSocket on the default address.
-fn as_websocket(given: &str) -> Option<String> {
+        .filter_map(|(form, _)| Some(form.split_once(':')?.0));
+    let nearest = scheme.and_then(|(scheme, rest)| {
+        let far = known.map(|known| (strsim::levenshtein(scheme, known), known));
+        let near = far.filter(|(far, known)| *far <= 2 && *far < known.len());
+        Some(format!("{}:{rest}", near.min()?.1))
+    });
+    let path = given.starts_with(['/', '.', '~']);
+    let path = path.then(|| format!("unix:{given}"));
+    // `wss//host` lacks a colon, `localhost:8080` looks like a scheme and a path.
+    let (before, after) = given.split_once("//").unwrap_or(("", given));
     let port = given.strip_prefix(':').unwrap_or(given);
-    let text = match port_number(port) {
-        Ok(port) => format!("ws://127.0.0.1:{port}"),
-        Err(_) => format!("ws://{given}"),
+    let urls = [
+        format!("{before}://{after}"),
+        format!("ws://127.0.0.1:{port}"),
+        format!("ws://{given}"),
+    ];
+    let is_url = |text: &String| {
+        let scheme = text.split("://").next();
+        scheme.is_some_and(|scheme| HttpProtocol::from_scheme(scheme).is_some())
+            && text.parse::<Endpoint>().is_ok()
     };
-    text.parse::<Endpoint>().is_ok().then_some(text)
-}
-
-/// The text that was probably meant, or else all forms.
-fn hint(suggestion: Option<String>) -> String {
-    match suggestion {
+    let meant = nearest.or(path).or_else(|| urls.into_iter().find(is_url));
+    let hint = match meant {
         Some(text) => format!("did you mean {text:?}?"),
         None => {
             let forms: Vec<&str> = Endpoint::FORMS.iter().map(|(form, _)| *form).collect();
             format!("expected one of {}", forms.join(", "))
         }
+    };
+    match scheme {
+        None => format!("it has no scheme; {hint}"),
+        Some((scheme, _)) => format!("the scheme {scheme:?} is not known; {hint}"),
     }
 }

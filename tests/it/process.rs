@@ -18,7 +18,7 @@ use acp_relay::transport::process::{Child, set_watchdog, spawn};
 use acp_relay::transport::{Exit, Launch, LinkGuard as _, OpenError, OpenErrorKind, StopStep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use notes::{DEADLINE, Notes, Proc, all, wait_until, words};
+use notes::{DEADLINE, Notes, Proc, wait_until, words};
 
 /// Writes its pid, and those of a child, of one in a session of its own and of a grandchild to the
 /// file `$1`, and stays.
@@ -218,46 +218,6 @@ async fn a_kill_ends_the_tree_and_processes_that_ignore_sigterm() {
     assert_eq!(exit(&mut child).await, Exit::Signal(9));
     // Once: many programs take a second signal for impatience.
     assert_eq!(std::fs::read_to_string(asked).unwrap(), "asked\n");
-}
-
-#[tokio::test]
-async fn a_tree_that_keeps_forking_is_ended() {
-    let notes = Notes::new();
-    // Each child is recognised by its sleep time, for the last ones born are in no list. There are
-    // enough of them to be still starting when the tree is killed.
-    let script = r#"
-        echo $$ >>"$1"
-        for i in 1 2 3 4 5 6; do
-            setsid sh -c 'while i=${i}x; [ ${#i} -lt 60 ]; do setsid sleep "$1" & done; wait' sh 1000.$$ &
-        done
-        wait; wait"#;
-    let child = start(&notes.script(script)).await;
-    let leader = notes.wait_for(1).remove(0);
-    let sleep = format!("1000.{}", leader.pid);
-    let born = || all().iter().filter(|p| p.words().contains(&sleep)).count();
-    wait_until("it has forked", || born() > 20);
-    drop(child);
-    wait_until("all are gone", || leader.is_reaped() && born() == 0);
-}
-
-#[tokio::test]
-async fn a_stopped_process_does_not_wake_when_its_parent_is_killed() {
-    let notes = Notes::new();
-    // Only their parents keep these groups from being orphaned. There are many, so that some
-    // outlive the parent for a moment, if it ends first.
-    let script = r#"
-        exec bash -mc '
-            echo $$ >>"$1"
-            for i in $(seq 40); do
-                sh -c "trap \"echo woken >>\$1.woken\" HUP CONT
-                    echo \$\$ >>\$1; sleep 1000 & wait; wait" sh "$1" &
-            done
-            wait; wait' bash "$1""#;
-    let child = start(&notes.script(script)).await;
-    let tree = notes.wait_for(41);
-    drop(child);
-    wait_until("all are gone", || tree.iter().all(Proc::is_gone));
-    assert!(!notes.0.path().join("notes.woken").exists());
 }
 
 async fn start(argv: &[OsString]) -> Child {

@@ -28,7 +28,7 @@ pub(super) fn authority_parts(text: &str, form: &str) -> Result<(String, Option<
     }
 }
 
-pub(super) fn port_number(port: &str) -> Result<u16, String> {
+fn port_number(port: &str) -> Result<u16, String> {
     let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     port.parse()
         .ok()

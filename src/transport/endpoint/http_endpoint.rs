@@ -95,13 +95,6 @@ pub(super) fn parse(
     rest: &str,
     form: &str,
 ) -> Result<HttpEndpoint, String> {
-    let mut endpoint = HttpEndpoint {
-        protocol,
-        tls,
-        host: String::new(),
-        port: 0,
-        path: String::new(),
-    };
     let rest = rest.strip_prefix("//").ok_or(form)?;
     if rest.contains('?') {
         return Err(format!("a query (\"?\") is not taken; {form}"));
@@ -118,8 +111,13 @@ pub(super) fn parse(
         return Err("the path holds a character that has to be percent-encoded".to_owned());
     }
     let (host, port) = authority_parts(authority, form)?;
-    endpoint.host = host;
+    let mut endpoint = HttpEndpoint {
+        protocol,
+        tls,
+        host,
+        port: 0,
+        path: path.to_owned(),
+    };
     endpoint.port = port.unwrap_or_else(|| endpoint.default_port());
-    path.clone_into(&mut endpoint.path);
     Ok(endpoint)
 }

@@ -1,9 +1,10 @@
-//! A link to a recording that plays the agent.
+//! A link to a recording that plays the agent: `replay:`.
 //!
 //! A task gives the actor what the client and the live agent (if there is one) send, and sends the
 //! actor's frames when they are due.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,17 +14,25 @@ use tokio_util::sync::PollSender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::{
-    CloseReason, FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, QueuedLink,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard, OpenError,
+    OpenErrorKind, Peer, PeerKind, QueuedLink,
 };
-use crate::jsonrpc::Frame;
+use super::ReplayAddress;
 use crate::jsonrpc::framing::Decoded;
-use crate::recording::replay::{Actor, ActorAction};
+use crate::jsonrpc::{Frame, Side};
+use crate::recording::replay::{Actor, ActorAction, Script, Unmatched};
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
 const MAX_QUEUED: usize = 256;
 
 /// How long the live agent may take to exit after the client has closed, if it owes no response.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// A recording that was read, to be played once.
+pub(in crate::transport) struct Replay {
+    peer: Peer,
+    actor: Actor,
+}
 
 /// What the client does.
 enum FromClient {
@@ -42,26 +51,52 @@ struct Guard {
     live: Option<Box<dyn LinkGuard>>,
 }
 
-/// Opens a link to the recording that `actor` plays.
-pub(super) fn open(name: String, kind: PeerKind, actor: Actor, live: Option<Link>) -> Link {
-    let (to_actor, from_client) = mpsc::channel(MAX_QUEUED);
-    let (to_client, from_actor) = mpsc::channel(1);
-    let (live, guard) = live.map_or((None, None), |link| {
-        let live = QueuedLink::new(link.rx, link.tx);
-        (Some((live, link.peer.half_close)), Some(link.guard))
-    });
-    let task = tokio::spawn(play(actor, from_client, to_client, live));
-    Link {
+/// Reads a recording.
+pub(in crate::transport) fn open(
+    to: &Endpoint,
+    address: &ReplayAddress<Endpoint>,
+) -> Result<Replay, OpenError> {
+    let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
+    let script =
+        Script::open(&address.path, address.edge).map_err(|error| unread(error.to_string()))?;
+    let rules = address.rules().map_err(unread)?;
+    if rules.unmatched == Unmatched::Forward && address.forward.is_none() {
+        let what = "the agent to forward to is missing; name it with forward=ENDPOINT";
+        return Err(OpenError::new(OpenErrorKind::Usage, to, what));
+    }
+    let kind = match address.edge {
+        Side::Client => PeerKind::Replayed,
+        // A relay stood between that form of the messages and the client, and does so again.
+        Side::Agent => PeerKind::Remote,
+    };
+    Ok(Replay {
         peer: Peer {
             kind,
-            ..Peer::remote(name, true)
+            ..Peer::remote(to.to_string(), true)
         },
-        rx: Box::new(Receiver(from_actor)),
-        tx: Box::new(Sender(PollSender::new(to_actor))),
-        guard: Box::new(Guard {
-            _task: AbortOnDropHandle::new(task),
-            live: guard,
-        }),
+        actor: Actor::new(Arc::new(script), rules),
+    })
+}
+
+impl Replay {
+    /// The link to it. What was not recorded is forwarded to the agent `live`.
+    pub(in crate::transport) fn link(self, live: Option<Link>) -> Link {
+        let (to_actor, from_client) = mpsc::channel(MAX_QUEUED);
+        let (to_client, from_actor) = mpsc::channel(1);
+        let (live, guard) = live.map_or((None, None), |link| {
+            let live = QueuedLink::new(link.rx, link.tx);
+            (Some((live, link.peer.half_close)), Some(link.guard))
+        });
+        let task = tokio::spawn(play(self.actor, from_client, to_client, live));
+        Link {
+            peer: self.peer,
+            rx: Box::new(Receiver(from_actor)),
+            tx: Box::new(Sender(PollSender::new(to_actor))),
+            guard: Box::new(Guard {
+                _task: AbortOnDropHandle::new(task),
+                live: guard,
+            }),
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod address;
 mod link;
-mod transport;
 
 pub use address::ReplayAddress;
-pub(super) use transport::open;
+pub(super) use link::open;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, Refusal};
+use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, ServerRefusal};
 use crate::transport::http::headers::lists;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
@@ -43,7 +43,7 @@ pub async fn open(to: &Endpoint, setup: &Setup) -> Result<(HttpStream, Bytes), O
             NoResponse::Lost(why) => not_spoken(to, why),
         })?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(refused(to, Refusal::read(response).await));
+            return Err(refused(to, ServerRefusal::read(response).await));
         }
         check(response.headers(), &key).map_err(|what| not_spoken(to, what))?;
         let upgraded = hyper::upgrade::on(response).await;
@@ -74,7 +74,7 @@ fn check(fields: &HeaderMap, key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn refused(to: &Endpoint, refusal: Refusal) -> OpenError {
+fn refused(to: &Endpoint, refusal: ServerRefusal) -> OpenError {
     let (kind, remedy) = match refusal.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             (OpenErrorKind::Forbidden, open_error::CHECK_TOKEN)

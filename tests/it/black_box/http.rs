@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,6 +13,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
+use crate::support::http::INITIALIZE;
+use crate::support::link::run;
 use crate::support::program::Program;
 
 /// Asks for a permission in each turn, and counts the messages that it gets.
@@ -28,8 +29,6 @@ while read -r line; do
     *'"_count"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"messages\":$n}}";;
     esac
 done"#;
-const INITIALIZE: &str =
-    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
 const NEW: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
 const PROMPT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[],"_meta":{"lose":"prompt"}}}"#;
@@ -37,14 +36,6 @@ const CHOICE: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"
 const CANCEL: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s","_meta":{"lose":"cancel"}}}"#;
 const COUNT: &str = r#"{"jsonrpc":"2.0","id":3,"method":"_count"}"#;
 const HTTP2: &str = "--http2-prior-knowledge";
-
-/// Runs a test in a runtime of its own, and fails when it hangs.
-fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
-    let limit = Duration::from_secs(100);
-    runtime.block_on(async { timeout(limit, test).await.expect("the test hangs") })
-}
 
 /// What is lost when a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]

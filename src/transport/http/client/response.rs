@@ -26,7 +26,7 @@ const MAX_TEXT: usize = 300;
 
 /// A refusal.
 #[derive(Debug)]
-pub(in crate::transport) struct Refusal {
+pub(in crate::transport) struct ServerRefusal {
     pub(in crate::transport) status: StatusCode,
     /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
     pub(in crate::transport) text: String,
@@ -36,7 +36,7 @@ pub(in crate::transport) struct Refusal {
     pub(in crate::transport) retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ServerRefusal {
     /// Reads the refusal from a response.
     pub(in crate::transport) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();

@@ -23,7 +23,7 @@ use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
 use crate::transport::LinkError;
-use crate::transport::http::client::{NoResponse, Refusal, discard, read_body};
+use crate::transport::http::client::{NoResponse, ServerRefusal, discard, read_body};
 use crate::transport::http::headers::{self, CONNECTION_ID, content_type, is_type};
 use crate::transport::http::queue::Queue;
 
@@ -176,10 +176,12 @@ impl Shared {
             {
                 let again = self.post(message, None).await;
                 again.map_err(|failure| match failure {
-                    Failure::Refused(again) if !again.is_fatal() => Failure::Refused(Refusal {
-                        text: refusal.text,
-                        ..again
-                    }),
+                    Failure::Refused(again) if !again.is_fatal() => {
+                        Failure::Refused(ServerRefusal {
+                            text: refusal.text,
+                            ..again
+                        })
+                    }
                     failure => failure,
                 })?
             }

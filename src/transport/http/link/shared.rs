@@ -21,7 +21,7 @@ use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, IdBuf};
-use crate::transport::http::client::{HttpClient, NoResponse, Refusal, discard};
+use crate::transport::http::client::{HttpClient, NoResponse, ServerRefusal, discard};
 use crate::transport::http::headers::{CONNECTION_ID, SESSION_ID};
 use crate::transport::http::queue::{Queue, Received};
 use crate::transport::{Endpoint, LinkError, open_error};
@@ -77,7 +77,7 @@ pub(super) enum Api {
 pub(super) enum Failure {
     /// The server refused it.
     #[error("{}", .0.text)]
-    Refused(Refusal),
+    Refused(ServerRefusal),
     /// There was no answer.
     #[error("{0}")]
     NoAnswer(NoResponse),
@@ -188,7 +188,7 @@ impl Shared {
     ) -> Result<Response<Incoming>, Failure> {
         match timeout(within, self.client.send(request)).await {
             Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
-            Ok(Ok(answer)) => Err(Failure::Refused(Refusal::read(answer).await)),
+            Ok(Ok(answer)) => Err(Failure::Refused(ServerRefusal::read(answer).await)),
             Ok(Err(silence)) => Err(Failure::NoAnswer(silence)),
             Err(_) => Err(Failure::Timeout(within)),
         }
@@ -222,7 +222,7 @@ impl Shared {
     }
 
     /// Ends the link for a refusal after which nothing can succeed.
-    pub(super) fn rejected(&self, refusal: &Refusal) -> ControlFlow<()> {
+    pub(super) fn rejected(&self, refusal: &ServerRefusal) -> ControlFlow<()> {
         let text = refusal.with_remedy();
         self.end(match refusal.is_forbidden() {
             true => LinkError::Forbidden(text),

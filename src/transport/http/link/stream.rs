@@ -23,7 +23,7 @@ use super::shared::{Api, Failure, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
-use crate::transport::http::client::{NoResponse, Refusal, SseEvent, SseReader};
+use crate::transport::http::client::{NoResponse, ServerRefusal, SseEvent, SseReader};
 use crate::transport::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
 use crate::transport::{LinkError, closing};
 
@@ -288,7 +288,7 @@ impl Stream {
 
     /// The server has no such stream. Older servers have one stream for all, and each refuses
     /// another in its own way.
-    fn refused(&self, refusal: &Refusal) {
+    fn refused(&self, refusal: &ServerRefusal) {
         if self.session.is_none() || refusal.is_forbidden() {
             let _ = self.shared.rejected(refusal);
         } else {

@@ -14,22 +14,24 @@ const LOAD: &str = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{
 #[test]
 fn a_websocket_server_that_is_busy_ends_connect_with_69() {
     block_on(async {
-        for (status, code) in [
-            ("408 Request Timeout", 69),
-            ("429 Too Many Requests", 69),
-            ("500 Internal Server Error", 69),
-            ("502 Bad Gateway", 69),
-            ("503 Service Unavailable", 69),
-            ("504 Gateway Timeout", 69),
-            ("404 Not Found", 76),
-            ("200 OK", 76),
-            ("401 Unauthorized", 77),
+        for (status, code, remedy) in [
+            ("408 Request Timeout", 69, "later"),
+            ("429 Too Many Requests", 69, "later"),
+            ("500 Internal Server Error", 69, "later"),
+            ("502 Bad Gateway", 69, "later"),
+            ("503 Service Unavailable", 69, "later"),
+            ("504 Gateway Timeout", 69, "later"),
+            ("404 Not Found", 76, "path"),
+            ("200 OK", 76, "path"),
+            ("401 Unauthorized", 77, "token"),
         ] {
             let number = status[..3].parse().unwrap();
             let host = Server::answering(move |_| Some((number, vec![], "why".to_owned()))).await;
             let outcome = run(&["connect", &format!("ws://{host}/acp")], INITIALIZE).await;
             assert_eq!(outcome.code, Some(code), "{status}: {outcome:?}");
-            assert!(outcome.stderr.contains(status), "{outcome:?}");
+            for word in [status, "why", remedy] {
+                assert!(outcome.stderr.contains(word), "{outcome:?}");
+            }
         }
     });
 }

@@ -11,30 +11,24 @@ mod closing;
 mod messages;
 mod opening;
 
-use acp_relay::transport::{Endpoint, HttpEndpoint, Link, Setup};
+use acp_relay::transport::{Link, Setup};
 use futures_util::StreamExt;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::support::http::place;
 use crate::support::link::{accept, listen};
 
 pub(super) type Client = WebSocketStream<TcpStream>;
 
-pub(super) async fn dial(address: &Endpoint) -> TcpStream {
-    let Endpoint::Http(HttpEndpoint { host, port, .. }) = address else {
-        panic!("{address}");
-    };
-    TcpStream::connect((host.as_str(), *port)).await.unwrap()
-}
-
 /// A client made with `tungstenite`, and our end.
 pub(super) async fn open(setup: &Setup) -> (Client, Link) {
     let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), setup).await;
-    let address = listener.address();
-    let stream = dial(&address).await;
-    let opening = client_async(address.to_string(), stream);
+    let address = listener.address().to_string();
+    let stream = TcpStream::connect(place(&address)).await.unwrap();
+    let opening = client_async(address, stream);
     let (client, server) = tokio::join!(opening, accept(&mut *listener));
     (client.unwrap().0, server)
 }

@@ -3,11 +3,11 @@
 use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::registry;
 use acp_relay::transport::websocket::derive_accept_key;
-use acp_relay::transport::{Endpoint, HttpEndpoint, OpenErrorKind};
+use acp_relay::transport::{Endpoint, OpenErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::dial;
+use crate::support::http::{Caller, UPGRADE, read_head};
 use crate::support::link::{accept, listen, received, run, setup};
 
 #[test]
@@ -44,22 +44,18 @@ fn other_requests_are_answered_with_an_http_error() {
     const KEY: (&str, &str) = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
     const VERSION: (&str, &str) = ("Sec-WebSocket-Version", "13");
     const EXTENSION: (&str, &str) = ("Sec-WebSocket-Extensions", "permessage-deflate");
-    const UPGRADE: (&str, &str) = ("upgrade", "h2c, WebSocket");
+    const LISTED: (&str, &str) = ("upgrade", "h2c, WebSocket");
     const CONNECTION: (&str, &str) = ("Connection", "keep-alive, upgrade");
     let many: String = request("GET", &[("A", "b"); 100]);
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
-        let address = listener.address();
-        let Endpoint::Http(HttpEndpoint { port, .. }) = address else {
-            panic!("{address}");
-        };
-        let host = format!("127.0.0.1:{port}");
-        let host = ("Host", host.as_str());
+        let caller = Caller::to(&listener.address().to_string());
+        let host = ("Host", &*caller.host);
         let wrong_key = ("Sec-WebSocket-Key", "short");
         // request, status, text of the answer
         let cases = [
             (
-                request("GET", &[host, UPGRADE, CONNECTION, VERSION, KEY, EXTENSION]),
+                request("GET", &[host, LISTED, CONNECTION, VERSION, KEY, EXTENSION]),
                 "101",
                 "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
             ),
@@ -74,7 +70,7 @@ fn other_requests_are_answered_with_an_http_error() {
                     "GET",
                     &[
                         host,
-                        UPGRADE,
+                        LISTED,
                         CONNECTION,
                         ("Sec-WebSocket-Version", "8"),
                         KEY,
@@ -84,22 +80,22 @@ fn other_requests_are_answered_with_an_http_error() {
                 "Sec-Websocket-Version: 13",
             ),
             (
-                request("GET", &[host, UPGRADE, CONNECTION, VERSION]),
+                request("GET", &[host, LISTED, CONNECTION, VERSION]),
                 "400",
                 "Key",
             ),
             (
-                request("GET", &[host, UPGRADE, CONNECTION, VERSION, wrong_key]),
+                request("GET", &[host, LISTED, CONNECTION, VERSION, wrong_key]),
                 "400",
                 "Key",
             ),
             (
-                request("POST", &[host, UPGRADE, CONNECTION, VERSION, KEY]),
+                request("POST", &[host, LISTED, CONNECTION, VERSION, KEY]),
                 "400",
                 "GET",
             ),
             (
-                request("GET", &[host, UPGRADE, VERSION, KEY]),
+                request("GET", &[host, LISTED, VERSION, KEY]),
                 "400",
                 "Connection",
             ),
@@ -116,18 +112,11 @@ fn other_requests_are_answered_with_an_http_error() {
             ),
         ];
         for (request, status, word) in cases {
-            let mut client = dial(&address).await;
             let answering = async {
                 let link = listener.accept().await.unwrap().unwrap().finish.await;
                 assert_eq!(link.is_ok(), status == "101", "{request}");
             };
-            let asking = async {
-                client.write_all(request.as_bytes()).await.unwrap();
-                let mut answer = Vec::new();
-                client.read_to_end(&mut answer).await.unwrap();
-                String::from_utf8(answer).unwrap()
-            };
-            let (answer, ()) = tokio::join!(asking, answering);
+            let (answer, ()) = tokio::join!(caller.raw(&request), answering);
             assert!(
                 answer.starts_with(&format!("HTTP/1.1 {status} ")),
                 "{request}{answer}"
@@ -139,66 +128,16 @@ fn other_requests_are_answered_with_an_http_error() {
 }
 
 #[test]
-fn a_refusal_by_the_server_is_explained_with_a_remedy() {
-    run(async {
-        for (status, kind, remedy) in [
-            ("401 Unauthorized", OpenErrorKind::Forbidden, "token"),
-            ("404 Not Found", OpenErrorKind::Protocol, "path"),
-            ("429 Too Many Requests", OpenErrorKind::Unavailable, "later"),
-            (
-                "503 Service Unavailable",
-                OpenErrorKind::Unavailable,
-                "later",
-            ),
-            ("502 Bad Gateway", OpenErrorKind::Unavailable, "later"),
-            ("200 OK", OpenErrorKind::Protocol, "path"),
-        ] {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let endpoint = format!("ws://{}/acp", listener.local_addr().unwrap());
-            let answering = async {
-                let (mut socket, _) = listener.accept().await.unwrap();
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    request.push(socket.read_u8().await.unwrap());
-                }
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\nwhy\n");
-                socket.write_all(answer.as_bytes()).await.unwrap();
-                socket
-            };
-            let (endpoint, setup) = (endpoint.parse().unwrap(), setup());
-            let (opened, _socket) = tokio::join!(registry::connect(&endpoint, &setup), answering);
-            let error = opened.map(drop).unwrap_err();
-            let text = error.to_string();
-            assert_eq!(error.kind, kind, "{text}");
-            assert!(text.contains(status) && text.contains("why"), "{text}");
-            assert!(text.contains(remedy), "{text}");
-        }
-    });
-}
-
-#[test]
 fn a_frame_that_follows_the_request_head_is_received() {
     run(async {
         let mut listener = listen(&"ws://127.0.0.1:0".parse().unwrap(), &setup()).await;
-        let address = listener.address();
-        let Endpoint::Http(HttpEndpoint { port, .. }) = address else {
-            panic!("{address}");
-        };
-        let mut client = dial(&address).await;
-        let host = format!("127.0.0.1:{port}");
-        let mut bytes = request(
-            "GET",
-            &[
-                ("Host", &host),
-                ("Upgrade", "websocket"),
-                ("Connection", "Upgrade"),
-                ("Sec-WebSocket-Version", "13"),
-                ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-            ],
-        )
-        .into_bytes();
-        bytes.extend_from_slice(b"\x81\x82\0\0\0\0{}");
-        client.write_all(&bytes).await.unwrap();
+        let caller = Caller::to(&listener.address().to_string());
+        let head = format!(
+            "GET /acp HTTP/1.1\r\nHost: {}\r\n{UPGRADE}\r\n",
+            caller.host
+        );
+        let bytes = [head.as_bytes(), b"\x81\x82\0\0\0\0{}"].concat();
+        let _client = caller.begin(bytes).await;
         let mut server = accept(&mut *listener).await;
         assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
     });
@@ -249,11 +188,7 @@ fn a_server_may_list_several_connection_options() {
         let setup = setup();
         let serving = async {
             let (mut stream, _) = socket.accept().await.unwrap();
-            let mut request = Vec::new();
-            while !request.ends_with(b"\r\n\r\n") {
-                request.push(stream.read_u8().await.unwrap());
-            }
-            let request = String::from_utf8(request).unwrap();
+            let request = read_head(&mut stream).await;
             let (_, key) = request.split_once("sec-websocket-key: ").unwrap();
             let accept = derive_accept_key(key.lines().next().unwrap().as_bytes());
             let answer = format!(
