@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +12,8 @@ use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{EventKind, Header, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
+use crate::support::http::{Caller, Reply};
+use crate::support::link::run;
 use crate::support::program::relay;
 
 /// Longest time that anything here may take.
@@ -21,15 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A viewer, ended with its test.
 struct Viewer {
     child: Child,
-    host: String,
+    caller: Caller,
     path: String,
-}
-
-/// An answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
 }
 
 /// A recording that is being written.
@@ -56,62 +50,36 @@ impl Viewer {
         let rest = address.trim_end().strip_prefix("http://").unwrap();
         let (host, path) = rest.split_once('/').unwrap();
         Self {
-            host: host.to_owned(),
+            caller: Caller::to(host),
             path: format!("/{path}"),
             child,
         }
     }
 
     /// Asks for a path under the token.
-    fn ask(&self, path: &str) -> Answer {
-        self.request("GET", &format!("{}{path}", self.path), &[])
+    fn ask(&self, path: &str) -> Reply {
+        self.send("GET", &format!("{}{path}", self.path), &[], b"")
     }
 
     fn json(&self, path: &str) -> Value {
         let answer = self.ask(path);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        serde_json::from_slice(&answer.body).unwrap()
-    }
-
-    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.send(method, path, headers, b"")
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.json()
     }
 
     /// Drops files onto the page.
-    fn drop_files(&self, headers: &[(&str, &str)], files: &[(&str, &[u8])]) -> Answer {
+    fn drop_files(&self, headers: &[(&str, &str)], files: &[(&str, &[u8])]) -> Reply {
         let (mut query, mut body) = (String::new(), Vec::new());
         for (name, content) in files {
             query += &format!("&{name}={}", content.len());
             body.extend_from_slice(content);
         }
         let path = format!("{}api/dropped?{query}", self.path);
-        let length = body.len().to_string();
-        let headers = [headers, &[("content-length", &length)]].concat();
-        self.send("POST", &path, &headers, &body)
+        self.send("POST", &path, headers, &body)
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            request += &format!("host: {}\r\n", self.host);
-        }
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        let mut socket = TcpStream::connect(&self.host).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.write_all((request + "\r\n").as_bytes()).unwrap();
-        // It may be refused before all of it is sent.
-        let _ = socket.write_all(body);
-        let mut all = Vec::new();
-        socket.read_to_end(&mut all).unwrap();
-        let end = all.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = String::from_utf8(all[..end].to_vec()).unwrap();
-        Answer {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: all[end + 4..].to_vec(),
-        }
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        run(self.caller.ask(method, path, headers, body))
     }
 
     /// The state of the first recording, once `done` accepts it.
@@ -128,8 +96,8 @@ impl Viewer {
     /// Asserts that a path is answered with this status.
     fn assert_status(&self, path: &str, status: u16) -> String {
         let answer = self.ask(path);
-        assert_eq!(answer.status, status, "{path}: {}", answer.text());
-        answer.text()
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        answer.body
     }
 
     /// The numbers of the events that a query finds.
@@ -145,12 +113,6 @@ impl Drop for Viewer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
@@ -530,11 +492,10 @@ fn an_event_is_served_byte_for_byte_or_truncated() {
         (&json!(true), &json!(long.len()))
     );
     let line = &recording.text[from..];
-    assert_eq!(viewer.ask("api/0/event?i=0").body, line);
+    assert_eq!(viewer.ask("api/0/event?i=0").body.as_bytes(), line);
     let part = viewer.ask("api/0/event?i=0&most=10");
-    assert_eq!(part.body, &line[..10]);
-    let length = format!("event-length: {}", line.len());
-    assert!(part.head.contains(&length), "{}", part.head);
+    assert_eq!(part.body.as_bytes(), &line[..10]);
+    assert_eq!(part.field("event-length"), line.len().to_string());
     assert_eq!(viewer.ask("api/0/event?i=1").status, 404);
 }
 
@@ -572,15 +533,16 @@ fn every_answer_has_the_security_headers() {
         "nothing",
         "api/9/state",
     ] {
-        let head = viewer.ask(path).head;
-        for part in [
-            "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; \
-             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            "x-content-type-options: nosniff",
-            "referrer-policy: no-referrer",
-            "cache-control: no-store",
+        let answer = viewer.ask(path);
+        let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+        for (name, value) in [
+            ("content-security-policy", policy),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-store"),
         ] {
-            assert!(head.contains(part), "{path}: {part}\n{head}");
+            assert_eq!(answer.field(name), value, "{path}");
         }
     }
 }
@@ -591,15 +553,11 @@ fn other_origins_and_unknown_paths_get_nothing() {
     fs::write(folder.path().join("secret.txt"), "secret").unwrap();
     let viewer = Viewer::of(folder.path());
     let state = format!("{}api/0/state", viewer.path);
-    let status = |method, path: &str, headers: &[_]| viewer.request(method, path, headers).status;
+    let status = |method, path: &str, headers: &[_]| viewer.send(method, path, headers, b"").status;
     assert_eq!(status("GET", &state, &[]), 200);
     assert_eq!(status("HEAD", &state, &[]), 200);
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
-        assert_eq!(
-            status(method, &state, &[("content-length", "0")]),
-            405,
-            "{method}"
-        );
+        assert_eq!(status(method, &state, &[]), 405, "{method}");
     }
     for headers in [
         [("host", "evil.example")],
@@ -627,7 +585,7 @@ fn other_origins_and_unknown_paths_get_nothing() {
     ] {
         let answer = viewer.ask(path);
         assert_eq!(answer.status, 404, "{path}");
-        assert!(!answer.text().contains("secret.txt"), "{path}");
+        assert!(!answer.body.contains("secret.txt"), "{path}");
     }
 }
 
@@ -640,7 +598,7 @@ fn dropped_files_are_unpacked_and_linted_and_deleted_at_the_end() {
     let mut packed = Vec::new();
     pack(&whole[..], &mut packed, 1).unwrap();
     let dropped = viewer.drop_files(&[], &[("b.000.acpr.zst", &packed), ("c", &whole)]);
-    assert_eq!((dropped.status, dropped.text()), (200, "[1,2]".to_owned()));
+    assert_eq!((dropped.status.as_u16(), &*dropped.body), (200, "[1,2]"));
     for at in [1, 2] {
         let rows = |query: &str| viewer.json(&format!("api/{at}/rows?{query}"))["events"].clone();
         let begun = Instant::now();
@@ -667,9 +625,8 @@ fn dropped_files_are_unpacked_and_linted_and_deleted_at_the_end() {
     // More or less than was announced, and more than a viewer keeps.
     for (announced, expected) in [("70", 400), ("70000000", 400), ("9999999999", 413)] {
         let path = format!("{}api/dropped?x.acpr={announced}", viewer.path);
-        let length = whole.len().to_string();
-        let answer = viewer.send("POST", &path, &[("content-length", &length)], &whole);
-        assert_eq!(answer.status, expected, "{announced}: {}", answer.text());
+        let answer = viewer.send("POST", &path, &[], &whole);
+        assert_eq!(answer.status, expected, "{announced}: {}", answer.body);
     }
     for foreign in [
         ("host", "evil.example"),
@@ -679,12 +636,7 @@ fn dropped_files_are_unpacked_and_linted_and_deleted_at_the_end() {
         assert_eq!(viewer.drop_files(&[foreign], &[("x", &whole)]).status, 403);
     }
     let other_token = "/AAAA/api/dropped?x=1";
-    assert_eq!(
-        viewer
-            .send("POST", other_token, &[("content-length", "1")], b"x")
-            .status,
-        404
-    );
+    assert_eq!(viewer.send("POST", other_token, &[], b"x").status, 404);
     let count = |folder: &Path| fs::read_dir(folder).unwrap().count();
     assert_eq!((count(kept.path()), count(folder.path())), (1, 1));
     assert_eq!(names(viewer.json("api/recordings")).len(), 3);
