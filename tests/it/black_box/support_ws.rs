@@ -16,6 +16,7 @@ use tokio_tungstenite::WebSocketStream;
 use super::regressions::support::NEW_SESSION;
 use crate::support::http::{Caller, INITIALIZE, UPGRADE, read_head};
 use crate::support::program::Program;
+use crate::support::websocket::frame;
 
 /// An agent that answers only `initialize` and `pid`; `flood` makes it write without end, and
 /// `deaf` makes it stop reading.
@@ -68,23 +69,10 @@ impl WebSocket {
         Self(BufReader::new(stream))
     }
 
-    /// Sends a whole frame of a client, its mask all zeros.
+    /// Sends a whole frame.
     pub(super) async fn frame(&mut self, opcode: u8, payload: &[u8]) {
-        let mut frame = vec![0x80 | opcode];
-        match u16::try_from(payload.len()) {
-            Ok(short @ ..126) => frame.push(0x80 | u8::try_from(short).unwrap()),
-            Ok(long) => {
-                frame.push(0x80 | 126);
-                frame.extend(long.to_be_bytes());
-            }
-            Err(_) => {
-                frame.push(0x80 | 127);
-                frame.extend((payload.len() as u64).to_be_bytes());
-            }
-        }
-        frame.extend([0; 4]);
-        frame.extend(payload);
-        self.0.write_all(&frame).await.unwrap();
+        let bytes = frame(0x80 | opcode, payload);
+        self.0.write_all(&bytes).await.unwrap();
     }
 
     pub(super) async fn send(&mut self, message: &str) {

@@ -7,3 +7,4 @@ pub(crate) mod http_server;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod program;
+pub(crate) mod websocket;

@@ -1,11 +1,6 @@
 //! WebSocket frames to messages: the same messages are received however the peer fragments them and
 //! the network splits the bytes.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on has failed; clippy knows only functions marked so"
-)]
-
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -17,6 +12,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncRead, ReadBuf, join};
 
 use crate::support::link::run;
+use crate::support::websocket::masked;
 
 /// Longest message of these tests, in bytes.
 const MAX: usize = 40_000;
@@ -58,26 +54,9 @@ impl AsyncRead for Chunks {
     }
 }
 
-fn frame(first: u8, payload: &[u8], key: [u8; 4], into: &mut Vec<u8>) {
-    into.push(first);
-    match payload.len() {
-        short @ 0..=125 => into.push(0x80 | u8::try_from(short).unwrap()),
-        medium @ 126..=0xffff => {
-            into.push(0xfe);
-            into.extend_from_slice(&u16::try_from(medium).unwrap().to_be_bytes());
-        }
-        long => {
-            into.push(0xff);
-            into.extend_from_slice(&(long as u64).to_be_bytes());
-        }
-    }
-    into.extend_from_slice(&key);
-    let masked = payload.iter().zip(key.iter().cycle());
-    into.extend(masked.map(|(byte, key)| byte ^ key));
-}
-
 impl Expected {
-    fn encode(&self, into: &mut Vec<u8>) {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
         let mut rest = &self.payload[..];
         let mut opcode = match self.kind {
             Data::Text => 1,
@@ -85,13 +64,14 @@ impl Expected {
         };
         for length in &self.frames {
             let (now, later) = rest.split_at((*length).min(rest.len()));
-            frame(opcode, now, self.key, into);
+            bytes.extend(masked(opcode, now, self.key));
             if let Some(ping) = &self.ping {
-                frame(0x89, ping, self.key, into);
+                bytes.extend(masked(0x89, ping, self.key));
             }
             (rest, opcode) = (later, 0);
         }
-        frame(0x80 | opcode, rest, self.key, into);
+        bytes.extend(masked(0x80 | opcode, rest, self.key));
+        bytes
     }
 }
 
@@ -168,8 +148,7 @@ proptest! {
         messages in prop::collection::vec(message(), 0..8),
         sizes in sizes(),
     ) {
-        let mut stream = Vec::new();
-        messages.iter().for_each(|message| message.encode(&mut stream));
+        let stream = messages.iter().flat_map(Expected::encode).collect();
         // An over-long message ends the connection.
         let over = messages.iter().position(|message| message.payload.len() > MAX);
         let whole = &messages[..over.unwrap_or(messages.len())];
@@ -187,8 +166,7 @@ proptest! {
         byte: u8,
         sizes in sizes(),
     ) {
-        let mut stream = Vec::new();
-        messages.iter().for_each(|message| message.encode(&mut stream));
+        let mut stream: Vec<u8> = messages.iter().flat_map(Expected::encode).collect();
         let place = place.index(stream.len());
         stream[place] = byte;
         let whole = receive(stream.clone(), vec![usize::MAX]);

@@ -10,6 +10,8 @@ use allocation_counter::measure;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 
+use crate::support::websocket::frame;
+
 /// Length of a message that is larger than any buffer.
 const LARGE: usize = 256 << 10;
 /// Bytes of each frame that it is sent in, with a head of ten bytes.
@@ -18,16 +20,6 @@ const FRAME: usize = (80 << 10) + 10;
 const FRAMES: usize = LARGE + 3 * 10 + 4;
 /// How much memory a connection may keep when it is idle, in bytes.
 const KEPT: i64 = 24 << 10;
-
-/// A client's text message, masked with zeros.
-fn message(length: usize) -> Vec<u8> {
-    let head = [
-        &[0x81, 0xff][..],
-        &(length as u64).to_be_bytes(),
-        &[0_u8; 4],
-    ];
-    [head.concat(), vec![b'x'; length]].concat()
-}
 
 /// Sends back the next message.
 async fn echo([receiver, sender]: &mut [Half<DuplexStream>; 2]) {
@@ -62,7 +54,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 
 #[test]
 fn the_memory_of_a_large_message_is_released() {
-    let bytes = message(LARGE);
+    let bytes = frame(0x81, &[b'x'; LARGE]);
     let mut answer = vec![0; FRAMES];
     let mut kept = None;
     let used = measure(|| {
@@ -86,7 +78,7 @@ fn the_memory_of_a_large_message_is_released() {
 fn a_frame_head_may_arrive_in_two_parts_with_a_pause_between() {
     run(async {
         let (mut server, mut far) = server();
-        let bytes = message(LARGE);
+        let bytes = frame(0x81, &[b'x'; LARGE]);
         let mut answer = vec![0; FRAMES];
         // The buffers have grown, and the head of the next message has begun.
         for cut in 0..14 {
@@ -106,7 +98,7 @@ fn a_long_message_is_sent_in_fragments() {
     run(async {
         let (mut server, mut far) = server();
         let client = async {
-            far.write_all(&message(LARGE)).await.unwrap();
+            far.write_all(&frame(0x81, &[b'x'; LARGE])).await.unwrap();
             let mut answer = vec![0; FRAMES];
             far.read_exact(&mut answer).await.unwrap();
             let heads = answer.chunks(FRAME);
@@ -119,8 +111,7 @@ fn a_long_message_is_sent_in_fragments() {
 
 #[test]
 fn pongs_that_wait_take_bounded_memory() {
-    let ping = [&[0x89, 0xfd, 0, 0, 0, 0][..], &[b'p'; 125]].concat();
-    let pings = ping.repeat(1000);
+    let pings = frame(0x89, &[b'p'; 125]).repeat(1000);
     let used = measure(|| {
         run(async {
             let ([mut receiver, _sender], mut far) = server();

@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, O
 
 use super::{close_frame, open, text};
 use crate::support::link::{close, flush, next, received, run, send, setup};
+use crate::support::websocket::frame;
 
 #[test]
 fn a_message_is_a_text_frame() {
@@ -132,23 +133,13 @@ fn text_that_is_not_utf8_is_never_sent() {
     });
 }
 
-/// A frame of a client, masked with zeros.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first, 0xff];
-    frame.extend_from_slice(&(payload.len() as u64).to_be_bytes());
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(payload);
-    frame
-}
-
 #[test]
 fn a_flood_of_pings_delays_no_message() {
     run(async {
         let (client, mut server) = open(&setup()).await;
         let mut stream = client.into_inner();
         // Some 13 MB of pongs that the client does not read: more than the sockets hold.
-        let ping = [&b"\x89\xfd\0\0\0\0"[..], &[b'p'; 125]].concat();
-        let flood = ping.repeat(1000);
+        let flood = frame(0x89, &[b'p'; 125]).repeat(1000);
         let sending = async {
             for _ in 0..100 {
                 stream.write_all(&flood).await.unwrap();
