@@ -59,30 +59,30 @@ fn a_stream_is_resumed_after_the_last_event() {
         agent.open("s").await;
         let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
-        let (last, _, data) = events.next().await.unwrap();
+        let (last, _, data) = events.named().await.unwrap();
         assert_eq!(data["update"]["content"]["text"], "one ");
         drop(events);
         agent.chunk("s", "two\u{2028} ").await;
         let run = id(&data, "run_id");
         let path = format!("/runs/{run}/stream");
         let mut again = client.resumed(&path, &last).await;
-        let (_, _, data) = again.next().await.unwrap();
+        let (_, _, data) = again.named().await.unwrap();
         assert_eq!(data["update"]["content"]["text"], "two\u{2028} ");
         agent.finish(&prompt).await;
-        let (_, _, data) = again.next().await.unwrap();
+        let (_, _, data) = again.named().await.unwrap();
         assert_eq!(
             (&data["type"], &data["status"]),
             (&json!("values"), &json!("success"))
         );
         assert_eq!(data["messages"][0]["content"], "one two\u{2028} ");
-        assert!(again.next().await.is_none());
+        assert!(again.named().await.is_none());
         // A finished run is known without waiting, and its last event can be read again.
         let output = client
             .get(&format!("/runs/{run}/output?block_timeout=0"))
             .await;
         assert_eq!(output["status"], "success");
         let mut after = client.events("GET", &path, None).await;
-        assert_eq!(after.next().await.unwrap().2["status"], "success");
+        assert_eq!(after.named().await.unwrap().2["status"], "success");
     });
 }
 
@@ -95,7 +95,7 @@ fn a_run_ends_with_its_stream() {
         agent.open("s").await;
         let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "one ").await;
-        let run = id(&events.next().await.unwrap().2, "run_id");
+        let run = id(&events.named().await.unwrap().2, "run_id");
         drop(events);
         agent.receive("session/cancel").await;
         agent

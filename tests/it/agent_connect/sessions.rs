@@ -8,7 +8,8 @@ use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 
 use super::principals::{gate, token};
-use super::stage::{Agent, Client, Events, Stage, human, thread};
+use super::stage::{Agent, Client, Stage, human, thread};
+use crate::support::http::Events;
 use crate::support::link::{run, setup_with};
 
 /// Runs a turn on a thread with an open session, and returns its result.
@@ -141,7 +142,7 @@ fn a_revoked_token_ends_streams_and_waits() {
         agent.receive("session/prompt").await;
         agent.chunk("s", "Hello").await;
         let mut events = Events::of(stream);
-        let (_, _, data) = events.next().await.unwrap();
+        let (_, _, data) = events.named().await.unwrap();
         assert_eq!(place, format!("/runs/{}", data["run_id"].as_str().unwrap()));
         let path = format!("{place}/wait");
         let waiting = async { client.call_as(alice.reveal(), "GET", &path, None).await };
@@ -151,7 +152,7 @@ fn a_revoked_token_ends_streams_and_waits() {
         };
         let ((status, _), ()) = tokio::join!(waiting, withdrawing);
         assert_eq!(status, 401);
-        assert!(events.next().await.is_none());
+        assert!(events.named().await.is_none());
         // It has no follower, and was not to continue without one.
         agent.receive("session/cancel").await;
     });

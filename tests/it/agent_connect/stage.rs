@@ -14,17 +14,12 @@ use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
 use acp_relay::proxy::{self, StopSignals};
 use acp_relay::transport::{Endpoint, Link, Listener, Setup, registry};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use hyper::Response;
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
+use crate::support::http::{Caller, Events, Reply};
 use crate::support::link::{next, send, setup};
 
 /// A listener that is served.
@@ -41,12 +36,6 @@ pub(crate) struct Agent(Link, Option<String>);
 /// A client of the listener.
 #[derive(Clone, Copy)]
 pub(crate) struct Client(SocketAddr);
-
-/// A stream of events.
-pub(crate) struct Events {
-    body: Incoming,
-    text: String,
-}
 
 /// The default settings, with this configuration.
 pub(crate) fn configured(config: AgentConnectConfig) -> Setup {
@@ -231,6 +220,10 @@ impl Agent {
 }
 
 impl Client {
+    fn caller(self) -> Caller {
+        Caller::to(&self.0.to_string())
+    }
+
     pub(crate) async fn send(
         self,
         method: &str,
@@ -248,27 +241,18 @@ impl Client {
         last_event: Option<&str>,
         token: Option<&str>,
     ) -> Response<Incoming> {
-        let socket = TcpStream::connect(self.0).await.unwrap();
-        let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
-        tokio::spawn(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", self.0.to_string());
+        let mut caller = self.caller();
         if body.is_some() {
-            request = request.header("content-type", "application/json");
+            caller = caller.with("content-type", "application/json");
         }
         if let Some(token) = token {
-            request = request.header("authorization", format!("Bearer {token}"));
+            caller = caller.with_token(token);
         }
         if let Some(last) = last_event {
-            request = request.header("last-event-id", last);
+            caller = caller.with("last-event-id", last);
         }
-        let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
-        sender
-            .send_request(request.body(Full::new(body)).unwrap())
-            .await
-            .unwrap()
+        let body = body.map(Value::to_string).unwrap_or_default();
+        caller.call(method, path, &[], body).await
     }
 
     /// The same, of a request with these header fields, which may be wrong.
@@ -286,11 +270,8 @@ impl Client {
         for (name, value) in fields {
             head += &format!("{name}: {}\r\n", value.as_str().unwrap());
         }
-        let mut socket = TcpStream::connect(self.0).await.unwrap();
         let request = format!("{head}connection: close\r\n\r\n{body}");
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.unwrap();
+        let answer = self.caller().raw(request).await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_str(body).unwrap_or_default())
@@ -346,46 +327,17 @@ impl Client {
 }
 
 impl Events {
-    pub(crate) fn of(answer: Response<Incoming>) -> Self {
-        assert_eq!(answer.status(), 200);
-        assert_eq!(answer.headers()["content-type"], "text/event-stream");
-        Self {
-            body: answer.into_body(),
-            text: String::new(),
-        }
-    }
-
     /// The next event's id, name and data; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<(String, String, Value)> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let field = |name: &str| {
-                    let mut lines = event.lines();
-                    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-                    found.map(str::to_owned)
-                };
-                let (id, name, data) = (field("id"), field("event"), field("data"));
-                self.text = rest.to_owned();
-                if let (Some(id), Some(name), Some(data)) = (id, name, data) {
-                    return Some((id, name, serde_json::from_str(&data).unwrap()));
-                }
-                continue;
-            }
-            let part = self.body.frame().await?.unwrap().into_data().unwrap();
-            self.text.push_str(std::str::from_utf8(&part).unwrap());
-        }
+    pub(crate) async fn named(&mut self) -> Option<(String, String, Value)> {
+        let event = self.next_event().await?;
+        let data = event.json();
+        Some((event.id, event.name, data))
     }
 }
 
 async fn status_and_body(answer: Response<Incoming>) -> (u16, Value) {
-    let status = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    let body = if body.is_empty() {
-        Value::Null
-    } else {
-        serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"))
-    };
-    (status, body)
+    let reply = Reply::of(answer).await;
+    (reply.status.as_u16(), reply.json())
 }
 
 /// A message from a human.

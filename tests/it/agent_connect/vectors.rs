@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::exchanges;
-use super::stage::{Agent, Client, Events, Stage, human, introduction};
+use super::stage::{Agent, Client, Stage, human, introduction};
+use crate::support::http::Events;
 use crate::support::link::run;
 
 /// Members with values of the server. `creation` is the request, which the cases abridge.
@@ -238,7 +239,7 @@ impl Play {
         let stream = self.stream.as_mut().expect("a stream is open");
         for event in expected {
             let data = loop {
-                let (_, name, data) = stream.next().await.expect("an event");
+                let (_, name, data) = stream.named().await.expect("an event");
                 assert_eq!(event["event"], name);
                 // The number of repeated states depends on the time.
                 let again = data["type"] == "values" && data["status"] == "pending";
@@ -252,7 +253,7 @@ impl Play {
         let last = &expected[expected.len() - 1]["data"];
         if last["type"] == "interrupt" || last["status"] == "success" {
             assert!(
-                stream.next().await.is_none(),
+                stream.named().await.is_none(),
                 "{}: the stream continues",
                 self.name
             );
