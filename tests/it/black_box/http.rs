@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::http::INITIALIZE;
 use crate::support::link::run;
-use crate::support::program::Program;
+use crate::support::program::{Program, words};
 
 /// Asks for a permission in each turn, and counts the messages that it gets.
 const AGENT: &str = r#"n=0
@@ -126,15 +126,10 @@ fn parts(address: &str) -> (&str, &str) {
 }
 
 /// A `serve` with the agent, and its address.
-async fn serve(options: &[&str], agent: &str) -> (Program, String) {
-    let listen = [
-        "serve",
-        "--listen",
-        "http://127.0.0.1:0",
-        "--allow-host",
-        "127.0.0.1",
-    ];
-    let mut serve = Program::start(&[&listen[..], options, &["--", "sh", "-c", agent]].concat());
+async fn serve(options: &str, agent: &str) -> (Program, String) {
+    let listen = "serve --listen http://127.0.0.1:0 --allow-host 127.0.0.1";
+    let line = format!("{listen} {options} -- sh -c");
+    let mut serve = Program::start(&[&words(&line)[..], &[agent]].concat());
     let address = serve.address().await;
     (serve, address)
 }
@@ -182,7 +177,7 @@ impl Editor {
 #[test]
 fn a_connection_that_goes_silent_is_replaced_and_the_conversation_goes_on() {
     async fn over(options: &[&str]) {
-        let (_serve, address) = serve(&["--limit", "http-keepalive=1"], AGENT).await;
+        let (_serve, address) = serve("--limit http-keepalive=1", AGENT).await;
         let (forwarder, near) = Forwarder::start(&address).await;
         // Over HTTP/1.1 the session's stream is requested, and the answer does not come.
         let lost = [("acp-session-id: s", Loss::Silence)];
@@ -201,7 +196,7 @@ fn a_connection_that_goes_silent_is_replaced_and_the_conversation_goes_on() {
 #[test]
 fn a_post_on_a_cut_connection_is_repeated_and_delivered_once() {
     async fn over(options: &[&str], loss: Loss) {
-        let (_serve, address) = serve(&[], AGENT).await;
+        let (_serve, address) = serve("", AGENT).await;
         let (forwarder, near) = Forwarder::start(&address).await;
         let lost = [r#""prompt"}"#, r#""choice"}"#, r#""cancel"}"#];
         *forwarder.losses.lock() = lost.map(|text| (text, loss)).to_vec();
@@ -223,7 +218,7 @@ fn a_post_on_a_cut_connection_is_repeated_and_delivered_once() {
 #[test]
 fn a_server_that_refuses_connections_is_given_up_after_a_warning_and_its_grace() {
     run(async {
-        let (mut serve, address) = serve(&["--limit", "http-grace=4"], AGENT).await;
+        let (mut serve, address) = serve("--limit http-grace=4", AGENT).await;
         let mut editor = Editor::start(&address, &[]);
         editor.begin().await;
         editor.ask(PROMPT, 7).await;

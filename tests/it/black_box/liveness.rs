@@ -11,26 +11,16 @@ use super::support_ws::{WebSocket, connected, request, serve};
 use crate::support::link::run as block_on;
 
 /// A second of silence, and a second for the answer to a ping; TCP would wait an hour.
-const SHORT: [&str; 4] = [
-    "--limit",
-    "http-keepalive=1s",
-    "--limit",
-    "tcp-user-timeout=3600",
-];
+const SHORT: &str = "--limit http-keepalive=1s --limit tcp-user-timeout=3600";
 
 /// The same for a test that has to answer pings in time.
-const LONGER: [&str; 4] = [
-    "--limit",
-    "http-keepalive=4s",
-    "--limit",
-    "tcp-user-timeout=3600",
-];
+const LONGER: &str = "--limit http-keepalive=4s --limit tcp-user-timeout=3600";
 
 #[test]
 fn connect_ends_when_a_websocket_server_goes_silent() {
     block_on(async {
         // The server's socket stays open, and its kernel acknowledges all data.
-        let (mut connect, _socket) = connected(&SHORT).await;
+        let (mut connect, _socket) = connected(SHORT).await;
         connect.write(&format!("{}\n", request(1, "x"))).await;
         let answer = connect.json().await;
         let stated = answer["error"]["message"].as_str().unwrap();
@@ -48,7 +38,7 @@ fn connect_ends_when_a_websocket_server_goes_silent() {
 #[test]
 fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
     let silent = async |scheme| {
-        let (_serve, address) = serve(scheme, &LONGER).await;
+        let (_serve, address) = serve(scheme, LONGER).await;
         let mut client = WebSocket::open(&address, "").await;
         let pid = client.agent_pid().await;
         // A ping comes first; it is not answered.
@@ -65,7 +55,7 @@ fn serve_stops_the_agent_of_a_websocket_client_that_goes_silent() {
 #[test]
 fn a_websocket_peer_that_answers_pings_stays_connected() {
     block_on(async {
-        let (_serve, address) = serve("ws", &LONGER).await;
+        let (_serve, address) = serve("ws", LONGER).await;
         let mut client = WebSocket::open(&address, "").await;
         let pid = client.agent_pid().await;
         for _ in 0..3 {
@@ -80,8 +70,8 @@ fn a_websocket_peer_that_answers_pings_stays_connected() {
 fn a_websocket_server_survives_a_long_pause_of_its_reader() {
     block_on(async {
         // Messages wait for an editor that does not read them: more than `connect` queues.
-        let queue = ["--limit", "queue-frames=1", "--limit", "queue-bytes=1"];
-        let (mut connect, mut socket) = connected(&[&SHORT[..], &queue].concat()).await;
+        let options = format!("{SHORT} --limit queue-frames=1 --limit queue-bytes=1");
+        let (mut connect, mut socket) = connected(&options).await;
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(900));
         let length = u16::try_from(text.len()).unwrap().to_be_bytes();
         let message = [&[0x81, 126, length[0], length[1]], text.as_bytes()].concat();
@@ -104,7 +94,7 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
     let part = (0x80, (16_u64 << 20), &[0x01, 0x01, b'x'][..]);
     block_on(async {
         for (first, length, before) in [whole, part] {
-            let (mut connect, mut socket) = connected(&[]).await;
+            let (mut connect, mut socket) = connected("").await;
             connect.write(&format!("{}\n", request(1, "x"))).await;
             let head = [before, &[first, 127], &length.to_be_bytes()].concat();
             // Once the request has arrived.
@@ -116,7 +106,7 @@ fn a_websocket_frame_longer_than_the_limit_ends_the_connection_at_once() {
             assert!(stated.contains("frame-from-network"), "{answer}");
             assert_ne!(connect.exit().await.code(), Some(0));
 
-            let (_serve, address) = serve("ws", &[]).await;
+            let (_serve, address) = serve("ws", "").await;
             let mut client = WebSocket::open(&address, "").await;
             let before: &[u8] = match before {
                 [] => &[],

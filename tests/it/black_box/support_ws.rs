@@ -15,7 +15,7 @@ use tokio_tungstenite::WebSocketStream;
 
 use super::regressions::support::NEW_SESSION;
 use crate::support::http::{Caller, INITIALIZE, UPGRADE, read_head};
-use crate::support::program::Program;
+use crate::support::program::{Program, words};
 use crate::support::websocket::frame;
 
 /// An agent that answers only `initialize` and `pid`; `flood` makes it write without end, and
@@ -38,15 +38,9 @@ for line in sys.stdin:
 "#;
 
 /// `serve` with the agent at a free port, and its address.
-pub(super) async fn serve(scheme: &str, options: &[&str]) -> (Program, String) {
-    let at = format!("{scheme}://127.0.0.1:0");
-    let args = [
-        &["serve", "--listen", &at],
-        options,
-        &["--", "python3", "-uc", AGENT],
-    ]
-    .concat();
-    let mut serve = Program::start(&args);
+pub(super) async fn serve(scheme: &str, options: &str) -> (Program, String) {
+    let line = format!("serve --listen {scheme}://127.0.0.1:0 {options} -- python3 -uc");
+    let mut serve = Program::start(&[&words(&line)[..], &[AGENT]].concat());
     let address = serve.address().await;
     (serve, address)
 }
@@ -176,10 +170,10 @@ impl WebSocket {
 }
 
 /// `connect` to a WebSocket server whose socket the test holds, and that socket.
-pub(super) async fn connected(options: &[&str]) -> (Program, WebSocket) {
+pub(super) async fn connected(options: &str) -> (Program, WebSocket) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = format!("ws://{}/acp", listener.local_addr().unwrap());
-    let connect = Program::start(&[&["connect", "--guard", "never"], options, &[&at]].concat());
+    let connect = Program::start(&words(&format!("connect --guard never {options} {at}")));
     let (stream, _) = listener.accept().await.unwrap();
     let server: WebSocketStream<TcpStream> = tokio_tungstenite::accept_async(stream).await.unwrap();
     (connect, WebSocket(BufReader::new(server.into_inner())))

@@ -39,6 +39,11 @@ pub(crate) struct Program {
 /// The state directory of all programs without one of their own.
 pub(crate) const STATE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/state");
 
+/// The words of a part of a command line without quotes.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// The program with these arguments, without the relay's variables of the tester's environment,
 /// for a test that needs no runtime.
 pub(crate) fn relay(args: &[impl AsRef<OsStr>]) -> process::Command {

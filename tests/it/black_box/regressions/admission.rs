@@ -22,13 +22,8 @@ fn mode(path: &Path) -> u32 {
 fn a_request_through_a_proxy_is_not_from_the_users_own_programs() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = [
-            "--listen",
-            "http://127.0.0.1:0",
-            "--allow-host",
-            "relay.example",
-        ];
-        let mut program = serve(state.path(), &options, "");
+        let options = "--listen http://127.0.0.1:0 --allow-host relay.example";
+        let mut program = serve(state.path(), options, "");
         let client = Caller::to(&program.address().await);
         let own = format!("Host: {}\r\n", client.host);
         for (fields, status) in [
@@ -94,8 +89,8 @@ fn only_the_owner_may_open_the_store_and_the_admin_socket() {
 fn a_client_with_the_users_token_is_closed_when_the_token_is_replaced() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = ["--require-token", "--limit", "credential-check=100ms"];
-        let mut program = serve(state.path(), &options, "");
+        let options = "--require-token --limit credential-check=100ms";
+        let mut program = serve(state.path(), options, "");
         let address = program.address().await;
         let token = run_in(state.path(), &["token", "show"]).await.stdout;
         let fields = format!("Authorization: Bearer {}\r\n", token.trim());

@@ -13,7 +13,7 @@ use crate::support::http_server::{Answer, Server};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run_command};
 
-const HTTP: [&str; 2] = ["--listen", "http://127.0.0.1:0"];
+const HTTP: &str = "--listen http://127.0.0.1:0";
 const JSON: &str = "Content-Type: application/json\r\n";
 const SESSION: (&str, &str) = ("acp-session-id", "s");
 
@@ -21,7 +21,7 @@ const SESSION: (&str, &str) = ("acp-session-id", "s");
 fn a_request_without_exactly_one_host_is_a_bad_request() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let mut program = serve(state.path(), &HTTP, "");
+        let mut program = serve(state.path(), HTTP, "");
         let client = Caller::to(&program.address().await);
         let ours = format!("Host: {}\r\n", client.host);
         let twice = format!("{ours}{ours}");
@@ -45,7 +45,7 @@ fn a_request_without_exactly_one_host_is_a_bad_request() {
 fn a_client_refused_while_it_sends_receives_the_answer() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = [&HTTP[..], &["--limit", "frame-from-network=64KiB"]].concat();
+        let options = format!("{HTTP} --limit frame-from-network=64KiB");
         let mut program = serve(state.path(), &options, "");
         let client = Caller::to(&program.address().await);
         let size = 8 << 20;
@@ -86,7 +86,7 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
         let state = tempfile::tempdir().unwrap();
         let script = format!("{HISTORY}{AGENT}");
         // A client that does not open the session's stream must not wait for that timeout.
-        let options = [&HTTP[..], &["--limit", "http-stream-open=90s"]].concat();
+        let options = format!("{HTTP} --limit http-stream-open=90s");
         let mut program = serve_script(state.path(), &options, &script);
         let address = program.address().await;
         let load = r#"{"jsonrpc":"2.0","id":3,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
@@ -118,12 +118,7 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
 fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = [
-            "--listen",
-            "ws://127.0.0.1:0",
-            "--listen",
-            "http://127.0.0.1:0",
-        ];
+        let options = format!("--listen ws://127.0.0.1:0 {HTTP}");
         let mut program = serve(state.path(), &options, "");
         let mut clients = Vec::new();
         for _ in 0..2 {
@@ -152,13 +147,7 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
 fn a_message_posted_during_the_close_is_refused_and_queued_ones_are_delivered() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let limits = [
-            "--limit",
-            "close-grace=20s",
-            "--limit",
-            "http-stream-open=60s",
-        ];
-        let options = [&HTTP[..], &limits].concat();
+        let options = format!("{HTTP} --limit close-grace=20s --limit http-stream-open=60s");
         let mut program = serve(state.path(), &options, "exit 3");
         let client = Caller::to(&program.address().await).initialize().await;
         let mut of_connection = client.events(&[]).await;
@@ -182,13 +171,8 @@ fn a_message_posted_during_the_close_is_refused_and_queued_ones_are_delivered() 
 fn a_wrong_token_ends_connect_with_77_over_every_transport() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let listen = [
-            "--listen",
-            "http://127.0.0.1:0",
-            "--listen",
-            "ws://127.0.0.1:0",
-        ];
-        let mut program = serve(state.path(), &listen, "");
+        let options = format!("{HTTP} --listen ws://127.0.0.1:0");
+        let mut program = serve(state.path(), &options, "");
         for _ in 0..2 {
             let address = program.address().await;
             let mut connect = command(&["connect", &address]);
@@ -290,13 +274,7 @@ fn a_client_refused_over_http_2_loses_its_socket() {
     block_on(async {
         for listen in ["http://127.0.0.1:0", "agent-connect+http://127.0.0.1:0/acp"] {
             let state = tempfile::tempdir().unwrap();
-            let options = [
-                "--listen",
-                listen,
-                "--require-token",
-                "--limit",
-                "handshake=500ms",
-            ];
+            let options = format!("--listen {listen} --require-token --limit handshake=500ms");
             let mut program = serve(state.path(), &options, "");
             let host = Caller::to(&program.address().await).host;
             let mut stream = TcpStream::connect(&host).await.unwrap();

@@ -13,15 +13,13 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use super::support::{PROMPT, serve_script};
 use crate::support::http::Caller;
 use crate::support::link::run as block_on;
-use crate::support::program::{Program, command, run};
+use crate::support::program::{Program, command, run, words};
 
 /// Everything that a client of a stopped `serve` receives for its open prompt.
 async fn stopped(agent: &str) -> Vec<Value> {
     let state = tempfile::tempdir().unwrap();
-    let limits = ["drain=300ms", "stop-grace=300ms"];
-    let mut options = vec!["--listen", "tcp://127.0.0.1:0"];
-    options.extend(limits.iter().flat_map(|limit| ["--limit", limit]));
-    let mut program = serve_script(state.path(), &options, agent);
+    let options = "--listen tcp://127.0.0.1:0 --limit drain=300ms --limit stop-grace=300ms";
+    let mut program = serve_script(state.path(), options, agent);
     let address = program.address().await;
     let client = Caller::to(&address).begin(format!("{PROMPT}\n")).await;
     let mut lines = BufReader::new(client).lines();
@@ -110,16 +108,8 @@ fn an_agent_stopped_by_the_relay_is_reported_as_stopped_with_the_reason() {
             (format!("read x; exec >&-; {run_on}"), false, "its output"),
             (format!("read x; {run_on}"), true, "its input"),
         ] {
-            let args = [
-                "connect",
-                "--limit",
-                "stop-grace=300ms",
-                "--",
-                "sh",
-                "-c",
-                &script,
-            ];
-            let mut connect = Program::start(&args);
+            let args = words("connect --limit stop-grace=300ms -- sh -c");
+            let mut connect = Program::start(&[&args[..], &[script.as_str()]].concat());
             connect.write(&format!("{request}\n")).await;
             if ends {
                 connect.end();
@@ -171,15 +161,8 @@ fn a_whole_process_tree_ends_and_no_process_of_it_wakes() {
         let notes = folder.path().join("woken");
         for (number, script) in [FORKING, SLEEPING].into_iter().enumerate() {
             let mark = format!("{}-{number}", folder.path().display());
-            let mut connect = command(&[
-                "connect",
-                "--limit",
-                "stop-grace=100ms",
-                "--",
-                "sh",
-                "-c",
-                script,
-            ]);
+            let args = words("connect --limit stop-grace=100ms -- sh -c");
+            let mut connect = command(&[&args[..], &[script]].concat());
             connect.env("REGRESSION_MARK", &mark).env("NOTES", &notes);
             let mut connect = Program::of(connect);
             let mark = format!("REGRESSION_MARK={mark}");

@@ -10,30 +10,14 @@ use serde_json::{Value, json};
 use crate::support::http::INITIALIZE;
 use crate::support::link::run as block_on;
 use crate::support::program::run_on;
-use crate::support::program::{Program, run};
+use crate::support::program::{Program, run, words};
 
 /// Records a conversation of this client with this agent, a script; returns its one file.
 async fn record(folder: &Path, agent: &str, client: &str) -> PathBuf {
-    let args = [
-        "connect",
-        "--record",
-        folder.to_str().unwrap(),
-        "--limit",
-        "invalid-messages=100000",
-    ];
-    let dialects = [
-        "--client-dialect",
-        "canonical",
-        "--agent-dialect",
-        "canonical",
-    ];
-    let args = [
-        &args[..],
-        &dialects,
-        &["--agent-framing", "ndjson", "--log", "error"],
-        &["--", "sh", "-c", agent],
-    ]
-    .concat();
+    let options = "--limit invalid-messages=100000 --client-dialect canonical \
+                   --agent-dialect canonical --agent-framing ndjson --log error -- sh -c";
+    let record = ["connect", "--record", folder.to_str().unwrap()];
+    let args = [&record[..], &words(options), &[agent]].concat();
     let outcome = run(&args, client).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     recording(folder)
@@ -248,16 +232,8 @@ fn a_mark_has_no_secret_and_does_not_reopen_a_recording() {
         // While it is being written, no other file has the secret either.
         let tapes = folder.path().join("open");
         let agent = "echo '{\"method\":\"x\"}'; cat >/dev/null";
-        let args = [
-            "connect",
-            "--record",
-            tapes.to_str().unwrap(),
-            "--",
-            "sh",
-            "-c",
-            agent,
-        ];
-        let mut connect = Program::start(&args);
+        let record = ["connect", "--record", tapes.to_str().unwrap()];
+        let mut connect = Program::start(&[&record[..], &["--", "sh", "-c", agent]].concat());
         connect.line().await.unwrap();
         let file = recording(&tapes);
         inspect(&["mark", file.to_str().unwrap(), &mark]).await;

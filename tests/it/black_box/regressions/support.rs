@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::program::{Program, run_in};
+use crate::support::program::{Program, run_in, words};
 
 pub(in crate::black_box) const NEW_SESSION: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
@@ -22,15 +22,15 @@ esac; done
 "#;
 
 /// Starts `serve` with these options and the scripted agent, which runs `on_prompt` at a prompt.
-pub(in crate::black_box) fn serve(state: &Path, options: &[&str], on_prompt: &str) -> Program {
+pub(in crate::black_box) fn serve(state: &Path, options: &str, on_prompt: &str) -> Program {
     let on_prompt = format!("PROMPT={}", quoted(on_prompt));
     serve_script(state, options, &format!("{on_prompt}\n{AGENT}"))
 }
 
 /// The same with any shell script as the agent.
-pub(in crate::black_box) fn serve_script(state: &Path, options: &[&str], script: &str) -> Program {
+pub(in crate::black_box) fn serve_script(state: &Path, options: &str, script: &str) -> Program {
     let agent = ["--", "sh", "-c", script];
-    Program::start_in(state, &[&["serve"], options, &agent].concat())
+    Program::start_in(state, &[&["serve"], &words(options)[..], &agent].concat())
 }
 
 /// The header line with a new token of this name.

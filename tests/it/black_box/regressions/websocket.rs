@@ -43,8 +43,8 @@ fn a_client_with_a_token_resumes_after_its_websocket_breaks() {
         let script = format!(
             "LOAD='send \"{{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":3,\\\"result\\\":{{}}}}\"'\n{AGENT}"
         );
-        let options = ["--on-disconnect", "detach", "--require-token"];
-        let mut program = serve_script(state.path(), &options, &script);
+        let options = "--on-disconnect detach --require-token";
+        let mut program = serve_script(state.path(), options, &script);
         let address = program.address().await;
         let alice = bearer(state.path(), "alice").await;
         let mut first = WebSocket::open(&address, &alice).await;
@@ -64,9 +64,9 @@ fn a_client_with_a_token_resumes_after_its_websocket_breaks() {
 fn a_paused_client_is_closed_when_its_token_is_revoked() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = ["--require-token", "--limit", "credential-check=100ms"];
+        let options = "--require-token --limit credential-check=100ms";
         // An agent that reads nothing.
-        let mut program = serve_script(state.path(), &options, "exec sleep 1000");
+        let mut program = serve_script(state.path(), options, "exec sleep 1000");
         let address = program.address().await;
         let alice = bearer(state.path(), "alice").await;
         let mut client = WebSocket::open(&address, &alice).await;
@@ -95,8 +95,7 @@ fn a_history_is_complete_after_the_agent_refused_to_send_it() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
         let script = format!("{FORGETFUL}{AGENT}");
-        let options = ["--on-disconnect", "detach"];
-        let mut program = serve_script(state.path(), &options, &script);
+        let mut program = serve_script(state.path(), "--on-disconnect detach", &script);
         let address = program.address().await;
         let mut first = WebSocket::open(&address, "").await;
         first.begin().await;
