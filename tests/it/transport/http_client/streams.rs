@@ -77,23 +77,6 @@ fn a_stream_with_ids_that_breaks_200_times_loses_nothing() {
 }
 
 #[test]
-fn eight_mebibytes_pass_in_both_directions() {
-    run(async {
-        let (mut server, mut link, events) = begun().await;
-        let long = format!(
-            r#"{{"jsonrpc":"2.0","method":"m","params":"{}"}}"#,
-            "x".repeat(8 << 20)
-        );
-        send(&mut *link.tx, long.clone()).await.unwrap();
-        let asked = server.of(Method::POST).await;
-        assert!(asked.body == long, "{} bytes", asked.body.len());
-        asked.accept();
-        let (frame, ()) = tokio::join!(received(&mut *link.rx), events.send(&long));
-        assert!(frame.as_bytes() == long.as_bytes(), "{frame:?}");
-    });
-}
-
-#[test]
 fn a_slow_reader_pauses_the_server() {
     run(async {
         let (_server, mut link, events) = begun().await;
