@@ -44,6 +44,22 @@ pub struct Peer {
 }
 
 impl Link {
+    /// A link of these parts.
+    pub(crate) fn new(
+        peer: Peer,
+        rx: impl FrameStream + 'static,
+        tx: impl FrameSink + 'static,
+        guard: impl LinkGuard + 'static,
+    ) -> Self {
+        let (rx, tx, guard) = (Box::new(rx), Box::new(tx), Box::new(guard));
+        Self {
+            peer,
+            rx,
+            tx,
+            guard,
+        }
+    }
+
     /// The next item from the peer.
     pub(crate) async fn receive(&mut self) -> Option<Result<Decoded, LinkError>> {
         poll_fn(|cx| self.rx.poll_next(cx)).await

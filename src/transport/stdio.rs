@@ -73,15 +73,11 @@ fn link(setup: &Setup) -> Result<Link, OpenError> {
     // The process that started the relay is as local as one that the relay starts.
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(input, output, max, setup);
-    Ok(Link {
-        peer: Peer {
-            kind: PeerKind::Parent,
-            ..Peer::remote(Endpoint::Stdio.to_string(), true)
-        },
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        guard: Box::new(()),
-    })
+    let peer = Peer {
+        kind: PeerKind::Parent,
+        ..Peer::remote(Endpoint::Stdio.to_string(), true)
+    };
+    Ok(Link::new(peer, rx, tx, ()))
 }
 
 /// Neither file is made non-blocking, because the flag belongs to all processes that share it, such

@@ -39,10 +39,5 @@ where
 {
     let max = setup.limits.frame_from_network;
     let (rx, tx) = halves(reader, writer, max, setup);
-    Link {
-        peer: Peer::remote(name, true),
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        guard: Box::new(()),
-    }
+    Link::new(Peer::remote(name, true), rx, tx, ())
 }

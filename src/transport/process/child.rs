@@ -58,12 +58,7 @@ pub(in crate::transport) async fn connect(
     let child = spawn(argv, &setup.launch, &setup.limits).await?;
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(child.stdout, child.stdin, max, setup);
-    Ok(Link {
-        peer: child.peer,
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        guard: Box::new(child.hold),
-    })
+    Ok(Link::new(child.peer, rx, tx, child.hold))
 }
 
 /// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch`

@@ -88,15 +88,12 @@ impl Replay {
             (Some((live, link.peer.half_close)), Some(link.guard))
         });
         let task = tokio::spawn(play(self.actor, from_client, to_client, live));
-        Link {
-            peer: self.peer,
-            rx: Box::new(Receiver(from_actor)),
-            tx: Box::new(Sender(PollSender::new(to_actor))),
-            guard: Box::new(Guard {
-                _task: AbortOnDropHandle::new(task),
-                live: guard,
-            }),
-        }
+        let guard = Guard {
+            _task: AbortOnDropHandle::new(task),
+            live: guard,
+        };
+        let sender = Sender(PollSender::new(to_actor));
+        Link::new(self.peer, Receiver(from_actor), sender, guard)
     }
 }
 

@@ -68,12 +68,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let [rx, tx] = halves(stream, begun, role, &setup.limits);
-    Link {
-        peer: Peer::remote(name, false),
-        rx: Box::new(rx),
-        tx: Box::new(tx),
-        guard: Box::new(()),
-    }
+    Link::new(Peer::remote(name, false), rx, tx, ())
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Half<S> {

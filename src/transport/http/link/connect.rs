@@ -106,17 +106,17 @@ fn link(shared: Arc<Shared>) -> Link {
     });
     let no_more = CancellationToken::new();
     let task = post_then_delete(Arc::clone(&shared), Arc::clone(&lanes), no_more.clone());
-    Link {
-        peer: Peer::remote(shared.to.to_string(), false),
-        guard: Box::new(shared.ended.clone().drop_guard()),
-        rx: Box::new(Receiver(Arc::clone(&shared.received))),
-        tx: Box::new(Sender {
-            shared,
-            lanes,
-            no_more,
-            task: tokio::spawn(task),
-        }),
-    }
+    let peer = Peer::remote(shared.to.to_string(), false);
+    let guard = shared.ended.clone().drop_guard();
+    let receiver = Receiver(Arc::clone(&shared.received));
+    let task = tokio::spawn(task);
+    let sender = Sender {
+        shared,
+        lanes,
+        no_more,
+        task,
+    };
+    Link::new(peer, receiver, sender, guard)
 }
 
 /// Posts queued messages until the link has ended, and then deletes the connection at the server.

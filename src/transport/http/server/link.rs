@@ -24,19 +24,16 @@ pub(super) fn link(
     connections: &Arc<Connections>,
     client: &AuthenticatedClient,
 ) -> Link {
-    Link {
-        peer: Peer {
-            principal: Some(client.principal.clone()),
-            wanted_agent: client.wanted_agent.clone(),
-            ..Peer::remote(client.from.to_string(), false)
-        },
-        rx: Box::new(Receiver(connection.inbound.clone())),
-        tx: Box::new(Sender {
-            connection: connection.clone(),
-            connections: connections.clone(),
-        }),
-        guard: Box::new(()),
-    }
+    let peer = Peer {
+        principal: Some(client.principal.clone()),
+        wanted_agent: client.wanted_agent.clone(),
+        ..Peer::remote(client.from.to_string(), false)
+    };
+    let sender = Sender {
+        connection: connection.clone(),
+        connections: connections.clone(),
+    };
+    Link::new(peer, Receiver(connection.inbound.clone()), sender, ())
 }
 
 impl FrameSink for Sender {
