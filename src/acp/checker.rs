@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 
+use super::Violation;
+use super::ViolationKind::{
+    self, Batch, MissingMember, NotJson, NotJsonRpc, ReusedId, UnknownMember, UnknownMethod,
+    UnknownValue, UnmatchedAnswer, Unreadable, WrongSide,
+};
 use super::methods::Method;
 use super::validate::Validator;
 use super::violation::truncate;
-use super::{Violation, ViolationKind};
 use crate::jsonrpc::{
-    self, Envelope, Frame, FrameFault, Id, Kind, Limits, PendingRequests, Scanned, Side,
+    self, Envelope, Frame, FrameFault, Kind, Limits, PendingRequests, Scanned, Side,
 };
 
 /// The result of checking one message.
@@ -26,20 +30,11 @@ pub struct CheckedMessage {
     pub checked: bool,
 }
 
-/// A request that was not answered yet.
-#[derive(Clone, Debug, Default)]
-struct OpenRequest {
-    method: String,
-    /// How many requests came before it.
-    order: u64,
-}
-
 /// Checks one conversation.
 #[derive(Debug)]
 pub struct Checker {
-    /// The open requests of the client, of the agent, and of a side that is not known.
-    open: [PendingRequests<OpenRequest>; 3],
-    requests: u64,
+    /// The methods of the open requests of the client, of the agent, and of a side that is not known.
+    open: [PendingRequests<String>; 3],
     limits: Limits,
     /// Whether only one side's messages are seen.
     one_sided: bool,
@@ -52,7 +47,6 @@ impl Checker {
     pub fn new(one_sided: bool) -> Self {
         Self {
             open: std::array::from_fn(|_| PendingRequests::new(usize::MAX)),
-            requests: 0,
             limits: Limits::default(),
             one_sided,
         }
@@ -83,37 +77,25 @@ impl Checker {
         let envelope = match jsonrpc::scan(message, &self.limits) {
             Scanned::Message(envelope) => envelope,
             Scanned::Batch => {
-                result.refuse_message(
-                    ViolationKind::Batch,
-                    message,
-                    "one message; ACP has no batches",
-                );
+                result.refuse_message(Batch, message, "one message; ACP has no batches");
                 return result;
             }
             Scanned::Invalid(error) => {
                 let kind = match error.fault {
                     FrameFault::Malformed { .. }
                     | FrameFault::TooDeep { .. }
-                    | FrameFault::TooLong { .. } => ViolationKind::NotJson,
-                    _ => ViolationKind::NotJsonRpc,
+                    | FrameFault::TooLong { .. } => NotJson,
+                    _ => NotJsonRpc,
                 };
                 result.refuse_message(kind, message, &format!("a JSON-RPC message; {error}"));
                 return result;
             }
         };
-        let value = match serde_json::from_slice(message.as_bytes()) {
-            Ok(value) => value,
-            Err(error) => {
-                // The envelope is known all the same, so that the answer or the request still
-                // matches.
-                result.refuse_message(
-                    ViolationKind::Unreadable,
-                    message,
-                    &format!("readable JSON; {error}"),
-                );
-                Value::Null
-            }
-        };
+        let value = serde_json::from_slice(message.as_bytes()).unwrap_or_else(|error| {
+            // The envelope is known all the same, so that the answer or the request still matches.
+            result.refuse_message(Unreadable, message, &format!("readable JSON; {error}"));
+            Value::Null
+        });
         result.kind = Some(envelope.kind);
         match envelope.kind.is_answer() {
             false => self.call(&mut result, &envelope, message, &value),
@@ -142,28 +124,18 @@ impl Checker {
         if request && id.is_value() {
             let open = &mut self.open[table_of(to.from)];
             if open.remove(id).is_some() {
-                to.refuse(
-                    ViolationKind::ReusedId,
-                    "/id",
-                    value.get("id"),
-                    "the id of no open request",
-                );
+                to.refuse(ReusedId, "/id", value, "the id of no open request");
             }
-            self.requests += 1;
-            let order = self.requests;
-            let method = name.clone();
             // The id is free now, and there is no limit.
-            let _ = open.insert(id, OpenRequest { method, order });
+            let _ = open.insert(id, name.clone());
         }
         match method {
             Some(method) => to.params(method, request, value),
             None if name.starts_with('_') => {}
-            None => to.refuse(
-                ViolationKind::UnknownMethod,
-                "/method",
-                value.get("method"),
-                "a method of ACP v1, or a name that begins with _",
-            ),
+            None => {
+                let expected = "a method of ACP v1, or a name that begins with _";
+                to.refuse(UnknownMethod, "/method", value, expected);
+            }
         }
         to.method = Some(name);
     }
@@ -176,80 +148,42 @@ impl Checker {
         value: &Value,
         request_method: Option<&str>,
     ) {
-        let kind = envelope.kind;
         let id = envelope.id(message);
-        if !id.is_value() {
-            // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
-            if kind == Kind::Error {
-                to.checked = true;
-                to.violations = body(kind, None, value);
-            } else if envelope.id != jsonrpc::IdAt::Absent {
-                let expected = "the id of an open request";
-                to.refuse(
-                    ViolationKind::UnmatchedAnswer,
-                    "/id",
-                    value.get("id"),
-                    expected,
-                );
-            }
-            return;
-        }
+        let is_error = envelope.kind == Kind::Error;
+        let violations = |method: &str| body(envelope.kind, Method::named(method), value);
         // Without known sides two requests can share the id; the one whose type fits best is taken.
-        let mut candidates = self.candidates(to.from, id);
-        if let Some(method) = request_method {
-            if candidates.is_empty() {
-                candidates.push((to.from.map(Side::other), OpenRequest::default()));
-            }
-            for (_, request) in &mut candidates {
-                method.clone_into(&mut request.method);
-            }
-        }
+        // Requests of an agent are mostly made, and answered, during one of the client's.
+        let requesters = [Some(Side::Agent), Some(Side::Client), None].into_iter();
+        let candidates = requesters.filter_map(|requester| {
+            let can_ask = to.from.is_none() || requester != to.from;
+            let open = self.open[table_of(requester)].get(id).filter(|_| can_ask)?;
+            let method = request_method.unwrap_or(open).to_owned();
+            Some((violations(&method), requester, method))
+        });
         let best = candidates
-            .into_iter()
-            .map(|(requester, request)| {
-                (
-                    body(kind, Method::named(&request.method), value),
-                    requester,
-                    request,
-                )
-            })
-            .min_by_key(|(found, ..)| found.len());
-        let Some((found, requester, request)) = best else {
-            if kind == Kind::Error {
+            .min_by_key(|(found, ..)| found.len())
+            .or_else(|| {
+                let method = request_method.filter(|_| id.is_value())?.to_owned();
+                Some((violations(&method), to.from.map(Side::other), method))
+            });
+        let Some((found, requester, method)) = best else {
+            // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
+            if is_error {
                 to.checked = true;
-                to.violations.extend(body(kind, None, value));
+                to.violations.extend(violations(""));
             }
-            if !self.one_sided {
-                let expected = "the id of an open request of the other side";
-                to.refuse(
-                    ViolationKind::UnmatchedAnswer,
-                    "/id",
-                    value.get("id"),
-                    expected,
-                );
-            }
-            return;
+            let expected = match id.is_value() {
+                true if !self.one_sided => "the id of an open request of the other side",
+                false if !is_error && envelope.id.is_some() => "the id of an open request",
+                _ => return,
+            };
+            return to.refuse(UnmatchedAnswer, "/id", value, expected);
         };
         self.open[table_of(requester)].remove(id);
         to.from = to.from.or_else(|| requester.map(Side::other));
-        to.checked = kind == Kind::Error || Method::named(&request.method).is_some();
+        to.checked = is_error || Method::named(&method).is_some();
         to.violations.extend(found);
-        to.method = Some(request.method);
-    }
-
-    /// The requests that an answer of `from` with this id can match, the latest first.
-    fn candidates(&self, from: Option<Side>, id: Id<'_>) -> Vec<(Option<Side>, OpenRequest)> {
-        let requesters = [Some(Side::Client), Some(Side::Agent), None];
-        let mut found: Vec<_> = requesters
-            .into_iter()
-            .filter(|requester| from.is_none() || *requester != from)
-            .filter_map(|requester| {
-                let open = self.open[table_of(requester)].get(id)?;
-                Some((requester, open.clone()))
-            })
-            .collect();
-        found.sort_by_key(|(_, open)| std::cmp::Reverse(open.order));
-        found
+        to.method = Some(method);
     }
 }
 
@@ -270,14 +204,10 @@ fn body(kind: Kind, method: Option<&Method>, value: &Value) -> Vec<Violation> {
 }
 
 impl CheckedMessage {
-    fn refuse(
-        &mut self,
-        kind: ViolationKind,
-        pointer: &str,
-        value: Option<&Value>,
-        expected: &str,
-    ) {
-        let violation = Violation::refused(kind, pointer, value, expected);
+    /// Adds a violation at a place of the message.
+    fn refuse(&mut self, kind: ViolationKind, pointer: &str, message: &Value, expected: &str) {
+        let found = message.pointer(pointer);
+        let violation = Violation::refused(kind, pointer, found, expected);
         self.violations.push(violation);
     }
 
@@ -291,35 +221,22 @@ impl CheckedMessage {
 
     /// Checks which side calls, whether with an id, and the params.
     fn params(&mut self, method: &Method, request: bool, value: &Value) {
-        if method.handler.is_some() && method.handler == self.from {
-            let expected = format!(
-                "this from the {} only",
-                self.from.map_or("", |s| s.other().name())
-            );
-            self.refuse(
-                ViolationKind::WrongSide,
-                "/method",
-                value.get("method"),
-                &expected,
-            );
+        if let Some(from) = self.from.filter(|_| method.handler == self.from) {
+            let expected = format!("this from the {} only", from.other());
+            self.refuse(WrongSide, "/method", value, &expected);
         }
         match (method.result.is_some(), request) {
             (true, false) => {
                 self.refuse(
-                    ViolationKind::MissingMember,
+                    MissingMember,
                     "/id",
-                    None,
+                    value,
                     "an id; this method is a request",
                 );
             }
             (false, true) => {
                 let expected = "no id; this method is a notification";
-                self.refuse(
-                    ViolationKind::UnknownMember,
-                    "/id",
-                    value.get("id"),
-                    expected,
-                );
+                self.refuse(UnknownMember, "/id", value, expected);
             }
             _ => {}
         }
@@ -333,7 +250,7 @@ impl CheckedMessage {
             None | Some(Value::Null) if walk.optional(definition) || value.is_null() => {}
             None => {
                 let expected = format!("an object ({definition})");
-                self.refuse(ViolationKind::MissingMember, "/params", None, &expected);
+                self.refuse(MissingMember, "/params", value, &expected);
             }
             Some(params) => self.violations.extend(walk.definition(params, definition)),
         }
@@ -346,28 +263,17 @@ impl CheckedMessage {
         };
         match members.get("jsonrpc") {
             Some(version) if version == "2.0" => {}
-            Some(other) => {
-                self.refuse(
-                    ViolationKind::UnknownValue,
-                    "/jsonrpc",
-                    Some(other),
-                    "\"2.0\"",
-                );
-            }
-            None => self.refuse(ViolationKind::MissingMember, "/jsonrpc", None, "\"2.0\""),
+            Some(_) => self.refuse(UnknownValue, "/jsonrpc", value, "\"2.0\""),
+            None => self.refuse(MissingMember, "/jsonrpc", value, "\"2.0\""),
         }
         let call = self.kind.is_some_and(|kind| !kind.is_answer());
         match members.get("id") {
-            Some(id) => self
-                .violations
-                .extend(Validator::at("/id").definition(id, "RequestId")),
+            Some(id) => {
+                let found = Validator::at("/id").definition(id, "RequestId");
+                self.violations.extend(found);
+            }
             None if call => {}
-            None => self.refuse(
-                ViolationKind::MissingMember,
-                "/id",
-                None,
-                "the id of the request",
-            ),
+            None => self.refuse(MissingMember, "/id", value, "the id of the request"),
         }
         for (name, found) in members {
             let known = match name.as_str() {
@@ -380,8 +286,7 @@ impl CheckedMessage {
             if !known {
                 let pointer = format!("/{}", jsonptr::Token::new(name).encoded());
                 let expected = "no such member in a JSON-RPC message";
-                let kind = ViolationKind::UnknownMember;
-                let violation = Violation::refused(kind, &pointer, Some(found), expected);
+                let violation = Violation::refused(UnknownMember, &pointer, Some(found), expected);
                 self.violations.push(violation.ignored());
             }
         }

@@ -12,12 +12,10 @@
 mod checker;
 mod methods;
 mod phrase;
-mod remedies;
 mod schema;
 mod union;
 mod validate;
 mod violation;
 
 pub use checker::{CheckedMessage, Checker};
-pub use remedies::{Remedies, Remedy};
 pub use violation::{Consequence, Violation, ViolationKind};

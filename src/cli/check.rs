@@ -16,7 +16,7 @@ use super::dialect_options::choice;
 use super::findings::{CheckSummary, Finding};
 use super::repairs::Repairs;
 use super::{console, exit};
-use crate::acp::{Checker, Remedies};
+use crate::acp::Checker;
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
 use crate::recording::capture::{self, LineContent, Lines};
@@ -141,7 +141,7 @@ fn check_conversation(
     path: &Path,
     reader: impl BufRead,
     tally: &mut CheckSummary,
-    remedies: &mut dyn Remedies,
+    repairs: &mut Repairs,
     out: &mut Output,
 ) -> io::Result<()> {
     let mut conversation = Checker::new(args.from.is_some());
@@ -152,14 +152,14 @@ fn check_conversation(
         };
         let from = from.or(args.from);
         let verdict = conversation.check_as(from, message, line.request_method.as_deref());
-        remedies.receive(verdict.from, message);
+        repairs.receive(verdict.from, message);
         tally.add_message(&verdict);
         for violation in &verdict.violations {
             let finding = Finding {
                 line: line.number,
                 verdict: &verdict,
                 violation,
-                remedies: remedies.rules(violation),
+                remedies: repairs.rules(violation),
             };
             tally.add_violation(&finding);
             if args.json {

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::console::counted;
-use super::repairs::Repairs;
-use crate::acp::{CheckedMessage, Consequence, Remedy, Violation, ViolationKind};
+use super::repairs::{Remedy, Repairs};
+use crate::acp::{CheckedMessage, Consequence, Violation, ViolationKind};
 use crate::jsonrpc::{Kind, Side, printable};
 
 /// Most groups in the summary of a file.

@@ -7,10 +7,19 @@
 use std::sync::Arc;
 
 use super::dialect::TranslatorPair;
-use crate::acp::{Checker, Remedies, Remedy, Violation, ViolationKind};
+use crate::acp::{Checker, Violation, ViolationKind};
 use crate::conversation::{Detection, DialectChoice};
 use crate::dialect::{DialectError, DialectEvent, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
+
+/// A rule that repairs a violation.
+#[derive(Clone, Debug)]
+pub(super) struct Remedy {
+    /// Its id, as `table/rule`.
+    pub(super) rule: String,
+    /// Why the rule exists.
+    pub(super) why: String,
+}
 
 /// The conversation with both sides translated.
 #[derive(Debug)]
@@ -58,10 +67,10 @@ impl Repairs {
         let recognised = self.recognised[side as usize].as_ref();
         self.received[side as usize].then(|| (self.pair.dialect(side), recognised))
     }
-}
 
-impl Remedies for Repairs {
-    fn receive(&mut self, from: Option<Side>, message: &Frame) {
+    /// Receives every message of the conversation, in order, before [`Repairs::rules`] is called
+    /// for it.
+    pub(super) fn receive(&mut self, from: Option<Side>, message: &Frame) {
         self.last_result = LastResult::default();
         let Some(from) = from else {
             // The sender's dialect is not known; the message is recorded to match its response.
@@ -73,7 +82,7 @@ impl Remedies for Repairs {
         if let Some(found) = turn.recognised {
             self.recognised[from as usize] = Some(found);
         }
-        for frame in &turn.stage.after {
+        for frame in &turn.after {
             let verdict = self.canonical.check(Some(from), frame);
             self.last_result.left.extend(verdict.violations);
             // The other side's translation needs the request.
@@ -81,12 +90,8 @@ impl Remedies for Repairs {
         }
         // A failed or denied translation is canonical, but is not a repair of the message.
         let failed = [DialectEvent::Untranslatable, DialectEvent::Permission];
-        if turn
-            .stage
-            .notes
-            .iter()
-            .any(|note| failed.contains(&note.what))
-        {
+        let mut notes = turn.outcome.notes.iter();
+        if notes.any(|note| failed.contains(&note.what)) {
             return;
         }
         let remedy = |fired: &FiredRule| {
@@ -97,11 +102,13 @@ impl Remedies for Repairs {
                 why,
             }
         };
-        self.last_result.rules = turn.stage.fired.iter().map(remedy).collect();
-        self.last_result.reader = turn.stage.dialect;
+        self.last_result.rules = turn.outcome.fired.iter().map(remedy).collect();
+        self.last_result.reader = turn.dialect;
     }
 
-    fn rules(&self, violation: &Violation) -> Vec<Remedy> {
+    /// The rules that repair `violation` in the last message, in the order in which they apply;
+    /// none when it remains.
+    pub(super) fn rules(&self, violation: &Violation) -> Vec<Remedy> {
         if violation.remains_in(&self.last_result.left) {
             return Vec::new();
         }

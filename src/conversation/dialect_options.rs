@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::dialect::{self, Detector, DialectError, Library, Program, Translation, Translator};
+use crate::dialect::{
+    self, Detector, DialectError, Library, Program, Translation, Translator, Way,
+};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side};
 
 /// The table of tolerant reading, used for every peer that is not known better.
@@ -154,6 +156,13 @@ impl DialectOptions {
             dialect: found.dialect,
             by: found.by,
         })
+    }
+
+    /// Whether the translator of `side` may do anything with a message; every other one may be
+    /// passed on without it.
+    pub(super) fn concerns(&self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {
+        let translator = self.side(side).translator.as_ref();
+        translator.is_some_and(|translator| translator.concerns(way, frame, at))
     }
 
     /// Translates a message of `side` into canonical ACP.

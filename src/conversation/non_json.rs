@@ -87,7 +87,7 @@ impl fmt::Debug for NonJsonOutput {
 
 /// Whether a line that the agent printed was never meant as a message: `Ready.`, `[INFO] starting`.
 pub(super) fn is_stray(error: &FrameError) -> bool {
-    let nothing_known = error.role.is_none() && error.id == IdBuf::Absent;
+    let nothing_known = error.role.is_none() && error.id == IdBuf::default();
     !error.json_like || (matches!(error.fault, FrameFault::Malformed { .. }) && nothing_known)
 }
 

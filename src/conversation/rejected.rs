@@ -37,7 +37,7 @@ impl Conversation {
             // Under an id that is in flight, the sender would take it for another answer.
             None if self.pending[from as usize].get(error.id.as_id()).is_some() => {
                 let without_id = FrameError {
-                    id: IdBuf::Absent,
+                    id: IdBuf::default(),
                     ..error.clone()
                 };
                 self.send(from, reply::frame_error(&without_id), out);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::dialect::{self, DialectEvent, Forward, Translation};
+use crate::dialect::{self, DialectEvent, Forward, Translation, Way};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
@@ -21,6 +21,10 @@ impl Conversation {
     ) {
         if self.dialects.is_detecting(from) {
             self.detect(from, &frame, at, out);
+        }
+        if !self.dialects.concerns(from, Way::Read, &frame, at) {
+            self.note_unknown_method(from, &frame, at, out);
+            return self.handle_message(from, frame, at, now, out);
         }
         let mut outcome = self.dialects.read(from, &frame, at);
         let changed = !outcome.fired.is_empty();
@@ -72,6 +76,9 @@ impl Conversation {
         at: &Envelope,
         out: &mut Outbox,
     ) {
+        if !self.dialects.concerns(to, Way::Write, &frame, at) {
+            return self.enqueue(to, frame, out);
+        }
         let mut outcome = self.dialects.write(to, &frame, at);
         self.note_outcome(to, &mut outcome, out);
         match outcome.forward {

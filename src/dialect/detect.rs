@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::guard::holds;
 use super::pointer::{JsonPointer, own_pointer};
-use super::program::Program;
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
@@ -49,7 +48,7 @@ impl Detector {
         }
         let mut best: Option<((usize, usize), DetectedDialect)> = None;
         for table in tables {
-            if table.speaker.side().is_some_and(|side| side != from) {
+            if table.speaker.is_some_and(|side| side != from) {
                 continue;
             }
             for (nth, clue) in table.detect.iter().enumerate() {
@@ -85,12 +84,6 @@ impl Detector {
         let mut all = self.ruled_out.iter();
         all.any(|(name, clue)| *name == table.name && *clue == nth)
     }
-}
-
-/// The side whose messages a program's tables describe, if it is only one.
-#[must_use]
-pub fn speaker(program: &Program) -> Option<Side> {
-    program.table().and_then(|table| table.speaker.side())
 }
 
 /// The weight of a clue: the number of its parts that are not a name, and of all.

@@ -26,7 +26,7 @@ pub(super) fn first_case<'c>(cases: &'c [Case], way: Way, scope: &Node<'_>) -> O
 }
 
 /// Whether a value, if there is one, meets an expectation.
-pub(super) fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
+fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
     let Some(found) = found else {
         return matches!(expect, Expect::Absent(true) | Expect::NotIn(_));
     };

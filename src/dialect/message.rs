@@ -96,7 +96,7 @@ impl<'a> Message<'a> {
     /// A `session/update` that the bridge makes.
     pub(super) fn update(session: Node<'a>, update: Node<'a>) -> Self {
         let body = Node::object(vec![("sessionId", session), ("update", update)]);
-        Self::new(Kind::Notification, IdBuf::Absent, "session/update", body)
+        Self::new(Kind::Notification, IdBuf::default(), "session/update", body)
     }
 
     /// The session it names.

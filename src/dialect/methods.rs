@@ -41,12 +41,19 @@ pub(crate) fn is_canonical(method: &str) -> bool {
 
 /// The name of that canonical method.
 fn canonical(method: &[u8]) -> Option<&'static str> {
-    let mut all = CANONICAL.iter();
-    all.find(|name| name.as_bytes() == method).copied()
+    number(method).map(|number| CANONICAL[number])
 }
 
+/// The position of that canonical method in the list.
+pub(super) fn number(method: &[u8]) -> Option<usize> {
+    CANONICAL.iter().position(|name| name.as_bytes() == method)
+}
+
+/// How many canonical methods there are.
+pub(super) const METHODS: usize = 25;
+
 /// The most frequent ones come first.
-const CANONICAL: [&str; 25] = [
+const CANONICAL: [&str; METHODS] = [
     "session/update",
     "session/prompt",
     "session/request_permission",

@@ -58,7 +58,7 @@ mod validate;
 mod vectors;
 
 pub use body::MessageBody;
-pub use detect::{DetectedDialect, Detector, speaker};
+pub use detect::{DetectedDialect, Detector};
 pub(crate) use guess::PATH_SEGMENT;
 pub use library::{DialectError, Library, Source};
 pub use methods::{MethodName, is_known};

@@ -258,7 +258,7 @@ impl Translator {
         match way {
             Way::Read => {
                 message.kind = Kind::Notification;
-                message.id = IdBuf::Absent;
+                message.id = IdBuf::default();
             }
             Way::Write => {
                 message.kind = Kind::Request;
@@ -373,7 +373,7 @@ impl Translator {
                 |recall: &Recall, key: Option<&str>| self.recall(recall, key, &session, pending);
             let mut rewriter = Rewriter::new(emit.way, &step.layer.table.shapes, &recall);
             if let Ok(body) = rewriter.build(&source, &emit.rows) {
-                let made = Message::new(Kind::Notification, IdBuf::Absent, &emit.method, body);
+                let made = Message::new(Kind::Notification, IdBuf::default(), &emit.method, body);
                 step.next.push(made);
             }
         }

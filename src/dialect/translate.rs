@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::message::{self, Message};
-use super::methods::method_of;
+use super::methods::{self, method_of};
 use super::pending::{PendingRequest, Purpose, is_int32};
 use super::permission::{self, PermissionAnswer};
 use super::program::Program;
@@ -53,27 +53,42 @@ impl Translator {
         outcome
     }
 
+    /// Whether [`Translator::read`] or [`Translator::write`] may do anything with a message; every
+    /// other one may be passed on without them.
+    #[must_use]
+    pub fn concerns(&self, way: Way, frame: &Frame, at: &Envelope) -> bool {
+        at.kind != Kind::Notification
+            || match way {
+                Way::Read => !at.jsonrpc,
+                Way::Write => !self.legacy.waiting.is_empty(),
+            }
+            || self.may_concern(way, frame, at, None)
+    }
+
     pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Translation {
         let mut out = Translation::default();
         let from = self.from(way);
-        let mut pending = PendingRequest::default();
+        let mut request = None;
         if at.kind.is_answer() {
-            match self.requests(from.other()).remove(at.id(frame)) {
-                Some((_, known)) => pending = known,
-                None => return out,
+            request = self.requests(from.other()).remove(at.id(frame));
+            if request.is_none() {
+                return out;
             }
         }
-        if !self.may_concern(way, frame, at, &pending) {
+        let request = request.map(|(_, request)| request);
+        if !self.may_concern(way, frame, at, request.as_ref()) {
             if at.kind == Kind::Request {
-                let pending = PendingRequest {
-                    dialect: method_of(frame, at),
-                    canonical: method_of(frame, at),
-                    ..pending
+                let method = method_of(frame, at);
+                let request = PendingRequest {
+                    dialect: method.clone(),
+                    canonical: method,
+                    ..PendingRequest::default()
                 };
-                self.insert_request(from, at.id(frame), pending);
+                self.insert_request(from, at.id(frame), request);
             }
             return out;
         }
+        let mut pending = request.unwrap_or_default();
         let method = match at.kind.is_answer() {
             true => way.pick(&pending.dialect, &pending.canonical).clone(),
             false => method_of(frame, at),
@@ -97,41 +112,41 @@ impl Translator {
     }
 
     /// The one test before a message is opened: whether a rule may apply to it, a value of it is
-    /// remembered, or its envelope changes. `pending` is the request of an answer.
+    /// remembered, or its envelope changes. `request` is that of an answer.
     fn may_concern(
         &self,
         way: Way,
         frame: &Frame,
         at: &Envelope,
-        pending: &PendingRequest,
+        request: Option<&PendingRequest>,
     ) -> bool {
         let (program, from) = (&*self.program, self.from(way));
         if way == Way::Write && program.strips_jsonrpc() && at.jsonrpc {
             return true;
         }
-        let body = message::body(frame, at);
-        let has_rule = |method: &[u8]| program.may_concern(way, from, at.kind, method, &body);
-        if at.kind.is_answer() {
-            let (dialect, canonical) = (&*pending.dialect, &*pending.canonical);
+        let has_rule = |method: &[u8]| program.may_concern((way, from), method, frame, at);
+        if let Some(request) = request {
+            let (dialect, canonical) = (&*request.dialect, &*request.canonical);
             return canonical == PERMISSION
-                || !pending.is_plain()
+                || !request.is_plain()
                 || program.remembers()
                 || has_rule(dialect.as_bytes())
                 || dialect != canonical && has_rule(canonical.as_bytes());
         }
         let method = at.raw_method(frame);
-        let is_request = at.kind == Kind::Request;
-        let lacks_params = way == Way::Write && program.requires_params() && at.body.is_none();
         // A method with escapes is rare: its rules are looked up when it is opened.
-        let mut concerns = has_rule(method) || memchr::memchr(b'\\', method).is_some();
-        concerns |= program.follows_sessions;
-        concerns |= program.int_ids() && (is_request || method == CANCEL_REQUEST.as_bytes());
-        concerns |= is_request
-            && (lacks_params
-                || !program.memory.is_empty()
-                || method == PERMISSION.as_bytes()
-                || FOLLOWED.contains(&method));
-        concerns
+        let is_escaped = || !methods::is_known_raw(method) && method.contains(&b'\\');
+        if program.follows_sessions || has_rule(method) || is_escaped() {
+            return true;
+        }
+        let is_request = at.kind == Kind::Request;
+        let lacks_params = || way == Way::Write && program.requires_params() && at.body.is_none();
+        program.int_ids() && (is_request || method == CANCEL_REQUEST.as_bytes())
+            || is_request
+                && (lacks_params()
+                    || !program.memory.is_empty()
+                    || method == PERMISSION.as_bytes()
+                    || FOLLOWED.contains(&method))
     }
 
     /// Passes one message through the layers and adds the result to the translation.

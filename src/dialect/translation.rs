@@ -9,8 +9,8 @@ use super::message::Message;
 use super::methods::MethodName;
 use super::program::{FiredRule, Layer};
 use super::table::Rule;
-use crate::jsonrpc::Frame;
 use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Frame, names};
 
 /// The result for one message.
 #[derive(Clone, Debug, Default)]
@@ -49,57 +49,28 @@ pub struct DialectNote {
     pub detail: String,
 }
 
-/// The kind of event; there is a counter for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DialectEvent {
-    /// No case of a rule applied; the message was forwarded unchanged.
-    Unmatched,
-    /// A rule could not place a value; the message was forwarded unchanged, or refused.
-    Untranslatable,
-    /// A part or the whole message was dropped.
-    Dropped,
-    /// The bridge answered the message itself.
-    Answered,
-    /// An answer to a request of the bridge was consumed.
-    Swallowed,
-    /// A message waits for another one.
-    Held,
-    /// A permission answer was corrected or failed closed.
-    Permission,
-    /// A `rest` applied to members that no row names.
-    UnknownMember,
-    /// The method is not in the protocol, and no rule changed the message.
-    UnknownMethod,
-}
-
-impl DialectEvent {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Unmatched,
-        Self::Untranslatable,
-        Self::Dropped,
-        Self::Answered,
-        Self::Swallowed,
-        Self::Held,
-        Self::Permission,
-        Self::UnknownMember,
-        Self::UnknownMethod,
-    ];
-
-    /// The counter's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unmatched => "unmatched",
-            Self::Untranslatable => "untranslatable",
-            Self::Dropped => "dropped",
-            Self::Answered => "answered",
-            Self::Swallowed => "swallowed",
-            Self::Held => "held",
-            Self::Permission => "permission",
-            Self::UnknownMember => "unknown_member",
-            Self::UnknownMethod => "unknown_method",
-        }
+names! {
+    /// The kind of event; there is a counter for each.
+    #[derive(Hash)]
+    DialectEvent {
+        /// No case of a rule applied; the message was forwarded unchanged.
+        Unmatched = "unmatched",
+        /// A rule could not place a value; the message was forwarded unchanged, or refused.
+        Untranslatable = "untranslatable",
+        /// A part or the whole message was dropped.
+        Dropped = "dropped",
+        /// The bridge answered the message itself.
+        Answered = "answered",
+        /// An answer to a request of the bridge was consumed.
+        Swallowed = "swallowed",
+        /// A message waits for another one.
+        Held = "held",
+        /// A permission answer was corrected or failed closed.
+        Permission = "permission",
+        /// A `rest` applied to members that no row names.
+        UnknownMember = "unknown_member",
+        /// The method is not in the protocol, and no rule changed the message.
+        UnknownMethod = "unknown_method",
     }
 }
 

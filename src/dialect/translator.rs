@@ -108,7 +108,7 @@ impl Translator {
     pub(super) fn new_id(&mut self) -> IdBuf {
         self.minted = (self.minted + 1) % 1_000_000_000;
         let text = (1_000_000_000 + self.minted).to_string();
-        IdBuf::Number(text.as_bytes().into())
+        Id::Number(text.as_bytes()).to_owned()
     }
 
     pub(super) fn writes_jsonrpc(

@@ -20,20 +20,6 @@ pub enum Kind {
     Error,
 }
 
-/// Where the id is; the four forms of an id are distinguished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IdAt {
-    /// There is no `id` member.
-    #[default]
-    Absent,
-    /// `"id": null`.
-    Null,
-    /// A number.
-    Number(Span),
-    /// A string, quotes included.
-    String(Span),
-}
-
 impl Kind {
     /// The word for it in recordings and reports.
     #[must_use]
@@ -66,8 +52,8 @@ impl Kind {
 pub struct Envelope {
     /// What the message is.
     pub kind: Kind,
-    /// Where its id is.
-    pub id: IdAt,
+    /// Where its id is, the quotes of a string included.
+    pub id: Option<Span>,
     /// The method's text between its quotes, still escaped. Requests and notifications have one.
     pub method: Option<Span>,
     /// The value of `params`, `result` or `error`; `None` when `params` is left out.
@@ -84,7 +70,7 @@ impl Envelope {
     /// The id, in the frame this envelope was made from.
     #[must_use]
     pub fn id<'a>(&self, frame: &'a Frame) -> Id<'a> {
-        self.id.of(frame.as_bytes())
+        Id::at(self.id, frame.as_bytes())
     }
 
     /// The method as spelled between its quotes.
@@ -111,7 +97,7 @@ impl Envelope {
     /// The same message with another id and all other bytes unchanged.
     #[must_use]
     pub fn with_id(&self, frame: &Frame, id: Id<'_>) -> Frame {
-        let (IdAt::Number(at) | IdAt::String(at)) = self.id else {
+        let Some(at) = self.id.filter(|_| self.id(frame).is_value()) else {
             return frame.clone();
         };
         let text = frame.as_bytes();
@@ -129,19 +115,6 @@ impl Envelope {
     #[must_use]
     pub fn body<'a>(&self, frame: &'a Frame) -> Option<&'a [u8]> {
         self.body.map(|span| span.of(frame.as_bytes()))
-    }
-}
-
-impl IdAt {
-    /// The id, in the text it was found in.
-    #[must_use]
-    pub fn of(self, text: &[u8]) -> Id<'_> {
-        match self {
-            Self::Absent => Id::Absent,
-            Self::Null => Id::Null,
-            Self::Number(span) => Id::Number(span.of(text)),
-            Self::String(span) => Id::String(span.of(text)),
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::field::Member;
 use super::member_index::MemberIndex;
-use super::{Envelope, FrameFault, IdAt, Kind, Limits, Role, Span};
+use super::{Envelope, FrameFault, Kind, Limits, Role, Span};
 
 /// Why a message without any content is invalid.
 const NEITHER: &str = "it has neither method, result nor error";
@@ -15,7 +15,7 @@ const NEITHER: &str = "it has neither method, result nor error";
 pub(super) struct FieldSet {
     /// The members whose names were read, one bit each.
     pub(super) names: u8,
-    pub(super) id: IdAt,
+    pub(super) id: Option<Span>,
     pub(super) method: Option<Span>,
     params: Option<Span>,
     result: Option<Span>,
@@ -83,12 +83,10 @@ impl FieldSet {
             Member::Result => self.result = Some(span),
             Member::Error => self.error = Some(span),
             Member::Id if value.len() > limits.id => self.refuse("its id is too long", start),
-            Member::Id => match value[0] {
-                b'"' => self.id = IdAt::String(span),
-                b'n' => self.id = IdAt::Null,
-                b'-' | b'0'..=b'9' => self.id = IdAt::Number(span),
-                _ => self.refuse("its id is neither a string, a number nor null", start),
-            },
+            Member::Id if matches!(value[0], b'{' | b'[' | b't' | b'f') => {
+                self.refuse("its id is neither a string, a number nor null", start);
+            }
+            Member::Id => self.id = Some(span),
             Member::Method if value[0] != b'"' => self.refuse("its method is not a string", start),
             Member::Method if value.len() > limits.method.saturating_add(2) => {
                 self.refuse("its method is too long", start);

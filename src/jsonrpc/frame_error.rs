@@ -64,7 +64,7 @@ pub struct FrameError {
     pub fault: FrameFault,
     /// The byte of the message at which it was detected.
     pub at: usize,
-    /// The id, as far as the message was read; `IdBuf::Absent` when none was seen.
+    /// The id, as far as the message was read; absent when none was seen.
     pub id: IdBuf,
     /// What the message was going to be, as far as it was read.
     pub role: Option<Role>,

@@ -11,6 +11,8 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
+use super::Span;
+
 /// An id inside a frame. Numbers and strings are the raw JSON text, quotes included.
 #[derive(Clone, Copy, Debug)]
 pub enum Id<'a> {
@@ -24,20 +26,18 @@ pub enum Id<'a> {
     String(&'a [u8]),
 }
 
-/// An id that outlives its frame. Up to 40 bytes (a quoted UUID) need no allocation.
-#[derive(Clone)]
-pub enum IdBuf {
-    /// There is no `id` member.
-    Absent,
-    /// `"id": null`.
-    Null,
-    /// A number, as spelled.
-    Number(SmallVec<[u8; 40]>),
-    /// A string, as spelled, with its quotes.
-    String(SmallVec<[u8; 40]>),
-}
+/// An id that outlives its frame, by default an absent one. Up to 40 bytes (a quoted UUID) need no
+/// allocation.
+#[derive(Clone, Default)]
+pub struct IdBuf(SmallVec<[u8; 40]>);
 
 impl<'a> Id<'a> {
+    /// The id at a place of a text; absent without a place.
+    #[must_use]
+    pub fn at(place: Option<Span>, text: &'a [u8]) -> Self {
+        place.map_or(Self::Absent, |place| Self::of_json(place.of(text)))
+    }
+
     /// The id that a JSON value is, such as the `requestId` of a message about a request; absent
     /// when it cannot be an id.
     #[must_use]
@@ -62,10 +62,8 @@ impl Id<'_> {
     #[must_use]
     pub fn to_owned(self) -> IdBuf {
         match self {
-            Self::Absent => IdBuf::Absent,
-            Self::Null => IdBuf::Null,
-            Self::Number(text) => IdBuf::Number(SmallVec::from_slice(text)),
-            Self::String(text) => IdBuf::String(SmallVec::from_slice(text)),
+            Self::Absent => IdBuf::default(),
+            id => IdBuf(SmallVec::from_slice(id.json())),
         }
     }
 
@@ -109,12 +107,7 @@ impl IdBuf {
     /// The id as written in a frame.
     #[must_use]
     pub fn as_id(&self) -> Id<'_> {
-        match self {
-            Self::Absent => Id::Absent,
-            Self::Null => Id::Null,
-            Self::Number(text) => Id::Number(text),
-            Self::String(text) => Id::String(text),
-        }
+        Id::of_json(&self.0)
     }
 }
 

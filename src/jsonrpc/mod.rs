@@ -42,7 +42,7 @@ pub mod text;
 
 pub use close_reason::CloseReason;
 pub use duration::parse_duration;
-pub use envelope::{Envelope, IdAt, Kind, named_session};
+pub use envelope::{Envelope, Kind, named_session};
 pub use exit::Exit;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};

@@ -8,7 +8,7 @@ use super::field_set::{FieldSet, Found};
 use super::json::Reader;
 use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
 use super::read_error::ReadError;
-use super::{Envelope, Frame, FrameError, FrameFault, IdBuf, Kind, Limits, Role, Span};
+use super::{Envelope, Frame, FrameError, FrameFault, Id, IdBuf, Kind, Limits, Role, Span};
 
 /// What a frame is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan<'_>) -> Scanned 
     };
     Scanned::Invalid(FrameError {
         at,
-        id: fields.id.of(text).to_owned(),
+        id: Id::at(fields.id, text).to_owned(),
         role: fields.role_of_invalid(&fault),
         fault,
         json_like: json_like(text),
@@ -129,7 +129,7 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
             &mut BodyScan::new(&mut MemberIndex::default()),
         );
     }
-    (fields.id.of(prefix).to_owned(), fields.role())
+    (Id::at(fields.id, prefix).to_owned(), fields.role())
 }
 
 /// Whether the first byte that is not white space opens an object or an array.

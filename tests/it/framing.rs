@@ -216,7 +216,7 @@ fn the_error_of_a_truncated_message_has_its_id_and_role() {
     let Some(Decoded::Error(error)) = stray.items.last() else {
         panic!("an error is there")
     };
-    assert_eq!((error.json_like, &error.id), (false, &IdBuf::Absent));
+    assert_eq!((error.json_like, &error.id), (false, &IdBuf::default()));
 }
 
 /// Places at which a stream of `length` bytes is split.

@@ -78,7 +78,7 @@ pub(in crate::cli) fn describe_rule(id: &str) -> Value {
 fn list(tables: &Library) -> ExitCode {
     let row = |source: &Source| {
         let table = source.table();
-        let speaker = table.speaker.side().map_or("both", Side::name);
+        let speaker = table.speaker.map_or("both", Side::name);
         let (name, aliases) = (table.name.clone(), table.aliases.join(", "));
         vec![name, speaker.to_owned(), aliases, table.title.clone()]
     };
@@ -94,7 +94,7 @@ fn as_json(source: &Source) -> Value {
         "name": table.name,
         "title": table.title,
         "aliases": table.aliases,
-        "speaker": table.speaker.side().map(Side::name),
+        "speaker": table.speaker.map(Side::name),
         "extends": table.extends,
         "reads": table.reads,
         "dates": table.dates,

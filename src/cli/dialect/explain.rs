@@ -38,7 +38,7 @@ impl<'s> Explanation<'s> {
             _ => Vec::new(),
         };
         let is_same = stage.after.len() == 1 && changes.is_empty();
-        (!is_same || !stage.notes.is_empty()).then_some(Self {
+        (!is_same || !stage.outcome.notes.is_empty()).then_some(Self {
             line,
             from,
             stage,
@@ -67,10 +67,10 @@ impl<'s> Explanation<'s> {
             "line {}, {what} from the {}: {from} → {to}\n",
             self.line, self.from
         );
-        for fired in &self.stage.fired {
+        for fired in &self.stage.outcome.fired {
             let _ = writeln!(text, "  rule {fired}: {}", self.reason(fired));
         }
-        if self.stage.fired.is_empty() && !self.changes.is_empty() {
+        if self.stage.outcome.fired.is_empty() && !self.changes.is_empty() {
             text.push_str("  no rule: how the dialect writes its envelope\n");
         }
         for change in &self.changes {
@@ -90,7 +90,7 @@ impl<'s> Explanation<'s> {
                 }
             }
         }
-        for note in &self.stage.notes {
+        for note in &self.stage.outcome.notes {
             let _ = writeln!(text, "  {}", note_text(note));
         }
         text
@@ -102,8 +102,8 @@ impl<'s> Explanation<'s> {
         let rule =
             |fired: &FiredRule| json!({"rule": fired.to_string(), "why": self.reason(fired)});
         let note = |note: &DialectNote| json!({"what": note.what.name(), "rule": note.rule, "detail": note.detail});
-        let rules: Vec<Value> = self.stage.fired.iter().map(rule).collect();
-        let notes: Vec<Value> = self.stage.notes.iter().map(note).collect();
+        let rules: Vec<Value> = self.stage.outcome.fired.iter().map(rule).collect();
+        let notes: Vec<Value> = self.stage.outcome.notes.iter().map(note).collect();
         json!({
             "line": self.line,
             "sender": self.from.name(),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::conversation::{Detection, DialectChoice, DialectOptions};
-use crate::dialect::{DialectError, DialectNote, FiredRule, Library, Translation, Way};
+use crate::dialect::{DialectError, Library, Translation, Way};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 
 /// How a conversation is translated.
@@ -31,14 +31,16 @@ pub(in crate::cli) struct TranslatorPair {
     pending: [HashMap<IdBuf, String>; 2],
 }
 
-/// The result of one message at one peer's translator.
+/// One translation of one message.
 #[derive(Debug)]
-pub(in crate::cli) struct StageOutput {
+pub(in crate::cli) struct Stage {
+    pub(super) way: Way,
+    pub(in crate::cli) dialect: String,
+    pub(super) before: Frame,
+    pub(in crate::cli) after: Vec<Frame>,
     /// The dialect that was detected for the peer.
     pub(in crate::cli) recognised: Option<Detection>,
-    /// Messages for the sender.
-    pub(in crate::cli) back: Vec<Frame>,
-    pub(in crate::cli) stage: Stage,
+    pub(in crate::cli) outcome: Translation,
 }
 
 /// The result of one message.
@@ -50,19 +52,6 @@ pub(super) struct PipelineOutput {
     pub(super) back: Vec<Frame>,
     /// The translations made, in order.
     pub(super) stages: Vec<Stage>,
-    /// The dialect that was detected for the sender.
-    pub(super) recognised: Option<Detection>,
-}
-
-/// One translation of one message.
-#[derive(Debug)]
-pub(in crate::cli) struct Stage {
-    pub(super) way: Way,
-    pub(in crate::cli) dialect: String,
-    pub(super) before: Frame,
-    pub(in crate::cli) after: Vec<Frame>,
-    pub(in crate::cli) fired: Vec<FiredRule>,
-    pub(in crate::cli) notes: Vec<DialectNote>,
 }
 
 impl TranslatorPair {
@@ -85,9 +74,9 @@ impl TranslatorPair {
     }
 
     /// Translates a frame from `peer` to canonical; a frame that is no message is not changed.
-    pub(in crate::cli) fn read(&mut self, peer: Side, frame: &Frame) -> StageOutput {
+    pub(in crate::cli) fn read(&mut self, peer: Side, frame: &Frame) -> Stage {
         let Some(at) = envelope(frame) else {
-            return self.stage_output(peer, Way::Read, frame, Translation::default());
+            return self.stage(peer, Way::Read, frame, Translation::default());
         };
         let id = at.id(frame).to_owned();
         let request = match at.kind {
@@ -102,43 +91,26 @@ impl TranslatorPair {
         let request = request.as_deref().map(str::as_bytes);
         let recognised = self.options.detect(peer, frame, &at, request);
         let outcome = self.options.read(peer, frame, &at);
-        StageOutput {
+        Stage {
             recognised,
-            ..self.stage_output(peer, Way::Read, frame, outcome)
+            ..self.stage(peer, Way::Read, frame, outcome)
         }
     }
 
     /// Translates a canonical message to the dialect of `peer`.
-    pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> StageOutput {
+    pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> Stage {
         let outcome = envelope(frame).map(|at| self.options.write(peer, frame, &at));
-        self.stage_output(peer, Way::Write, frame, outcome.unwrap_or_default())
+        self.stage(peer, Way::Write, frame, outcome.unwrap_or_default())
     }
 
-    fn stage_output(
-        &self,
-        peer: Side,
-        way: Way,
-        frame: &Frame,
-        outcome: Translation,
-    ) -> StageOutput {
-        let after = outcome.frames(frame);
-        let Translation {
-            replies: back,
-            fired,
-            notes,
-            ..
-        } = outcome;
-        StageOutput {
+    fn stage(&self, peer: Side, way: Way, frame: &Frame, outcome: Translation) -> Stage {
+        Stage {
+            way,
+            dialect: self.dialect(peer).to_owned(),
+            before: frame.clone(),
+            after: outcome.frames(frame),
             recognised: None,
-            back,
-            stage: Stage {
-                way,
-                dialect: self.dialect(peer).to_owned(),
-                before: frame.clone(),
-                after,
-                fired: fired.into_vec(),
-                notes,
-            },
+            outcome,
         }
     }
 }
@@ -150,36 +122,35 @@ impl Pipeline {
         match self {
             Self::Relay(pair) => {
                 let read = pair.read(from, frame);
-                output.recognised = read.recognised;
-                output.back.extend(read.back);
-                let canonical = read.stage.after.clone();
-                output.stages.push(read.stage);
+                output.back.clone_from(&read.outcome.replies);
+                let canonical = read.after.clone();
+                output.stages.push(read);
                 for frame in canonical {
                     let written = pair.write(from.other(), &frame);
-                    output.forward.extend(written.stage.after.iter().cloned());
-                    output.stages.push(written.stage);
+                    output.forward.extend_from_slice(&written.after);
+                    let replies = written.outcome.replies.clone();
+                    output.stages.push(written);
                     // A canonical answer to the sender is translated to the sender's dialect.
-                    for frame in written.back {
+                    for frame in replies {
                         let reply = pair.write(from, &frame);
-                        output.back.extend(reply.stage.after.iter().cloned());
-                        output.stages.push(reply.stage);
+                        output.back.extend_from_slice(&reply.after);
+                        output.stages.push(reply);
                     }
                 }
             }
             Self::Convert { from: old, to: new } => {
                 let read = old.read(from, frame);
-                output.recognised = read.recognised;
-                let canonical = read.stage.after.clone();
-                output.stages.push(read.stage);
+                let canonical = read.after.clone();
+                output.stages.push(read);
                 for one in canonical {
                     old.write(from.other(), &one);
                     let written = new.write(from.other(), &one);
-                    for frame in &written.stage.after {
+                    for frame in &written.after {
                         let frame = restore_id(&one, frame.clone());
                         new.read(from, &frame);
                         output.forward.push(frame);
                     }
-                    output.stages.push(written.stage);
+                    output.stages.push(written);
                 }
             }
         }

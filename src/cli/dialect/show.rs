@@ -112,7 +112,7 @@ impl<'t> Layer<'t> {
 
     /// The keys of a table besides its rules.
     fn heading(&self) -> String {
-        let speaker = self.source.table().speaker.side();
+        let speaker = self.source.table().speaker;
         let speaker = speaker.map_or("both sides", Side::name);
         let mut text = format!("{}: {}\n", self.name, self.source.table().title);
         let mut add = |key: &str, what: &str| text += &format!("  {key:<10} {what}\n");

@@ -136,7 +136,7 @@ fn build_pipeline(
     let (from, to) = (args.from.as_ref(), args.to.as_ref());
     let (from, to) = (or_canonical(from), or_canonical(to));
     let speaker = |choice: &DialectChoice| match choice {
-        DialectChoice::Named(name) => library.table(name).ok()?.speaker.side(),
+        DialectChoice::Named(name) => library.table(name).ok()?.speaker,
         DialectChoice::Canonical | DialectChoice::Auto => None,
     };
     let pipeline = Pipeline::Convert {
@@ -262,7 +262,9 @@ impl Run<'_> {
 
     /// Reports the detected dialect and the translations.
     fn report(&mut self, at: u64, from: Side, output: &PipelineOutput) {
-        if let Some(Detection { dialect, by }) = &output.recognised {
+        let mut stages = output.stages.iter();
+        if let Some(Detection { dialect, by }) = stages.find_map(|stage| stage.recognised.as_ref())
+        {
             self.note(
                 at,
                 &format!("the {from} speaks {dialect}, as its {by} shows"),
@@ -279,7 +281,7 @@ impl Run<'_> {
 
     /// Reports one translation, with as much detail as requested.
     fn report_stage(&mut self, at: u64, from: Side, stage: &Stage) {
-        let notes = || stage.notes.iter();
+        let notes = || stage.outcome.notes.iter();
         self.failed += notes()
             .filter(|note| note.what == DialectEvent::Untranslatable)
             .count();

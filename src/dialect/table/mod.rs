@@ -26,6 +26,6 @@ pub use schema::schema;
 pub(super) use types::PROMPTING;
 pub use types::{
     Clue, IdKind, Jsonrpc, KindChange, Loss, MessageFilter, MethodPair, OnFailure, Params, Rule,
-    Selector, Slot, SlotScope, Speaker, Table,
+    Selector, Slot, SlotScope, Table,
 };
 pub use way::Way;

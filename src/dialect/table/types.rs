@@ -47,8 +47,7 @@ pub struct Table {
     /// When and where the dialect was used.
     pub dates: Option<String>,
     /// The side that uses it, if only one does.
-    #[serde(default)]
-    pub speaker: Speaker,
+    pub speaker: Option<Side>,
     /// Tables this one builds on, nearest first.
     #[serde(default)]
     pub extends: List<String>,
@@ -79,20 +78,6 @@ pub struct Table {
     // Not a `List`, which holds all of its text before it reads it.
     #[serde(default, deserialize_with = "present")]
     pub rules: Vec<Rule>,
-}
-
-/// The side that uses a dialect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Speaker {
-    /// Both sides.
-    #[default]
-    Both,
-    /// Clients.
-    Client,
-    /// Agents.
-    Agent,
 }
 
 /// Which messages of a dialect carry `jsonrpc`; it is never required in reading.
@@ -298,18 +283,6 @@ pub enum SlotScope {
     Session,
     /// Until the request it came with is answered.
     Request,
-}
-
-impl Speaker {
-    /// The side; `None` for both.
-    #[must_use]
-    pub const fn side(self) -> Option<Side> {
-        match self {
-            Self::Both => None,
-            Self::Client => Some(Side::Client),
-            Self::Agent => Some(Side::Agent),
-        }
-    }
 }
 
 impl Selector {

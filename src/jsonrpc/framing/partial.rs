@@ -35,7 +35,7 @@ pub(super) fn bad_header(why: &'static str) -> Box<FrameError> {
     Box::new(FrameError {
         fault: FrameFault::BadHeader { why },
         at: 0,
-        id: IdBuf::Absent,
+        id: IdBuf::default(),
         role: None,
         json_like: false,
     })

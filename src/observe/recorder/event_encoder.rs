@@ -208,7 +208,7 @@ impl EventEncoder {
             return self.add_non_message(stamp, facts, text);
         };
         // The id before redaction.
-        let id = info.id.of(text);
+        let id = Id::at(info.id, text);
         let request = match info.kind {
             Kind::Result | Kind::Error => {
                 let at = if hop == to {
@@ -246,7 +246,7 @@ impl EventEncoder {
         };
         let session = info.session.map(|span| span.of(text));
         facts.kind = Some(info.kind);
-        facts.id = match info.id.of(text) {
+        facts.id = match Id::at(info.id, text) {
             Id::Absent => None,
             Id::Null => Some(b"null"),
             Id::Number(id) | Id::String(id) => Some(id),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::jsonrpc::{Envelope, Id, IdAt, IdBuf, Kind, PendingRequests, Side, Span, member_range};
+use crate::jsonrpc::{Envelope, Id, IdBuf, Kind, PendingRequests, Side, Span, member_range};
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;
@@ -38,7 +38,7 @@ pub(super) enum AnswerAt {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageInfo {
     pub(super) kind: Kind,
-    pub(super) id: IdAt,
+    pub(super) id: Option<Span>,
     pub(super) method: Option<Span>,
     /// The text of the member `sessionId` of its body, as JSON.
     pub(super) session: Option<Span>,

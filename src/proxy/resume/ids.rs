@@ -64,7 +64,7 @@ impl RequestIds {
             request.id.clone()
         } else {
             self.count = (self.count + 1) % FIRST_ID;
-            IdBuf::Number((FIRST_ID + self.count).to_string().as_bytes().into())
+            Id::Number((FIRST_ID + self.count).to_string().as_bytes()).to_owned()
         };
         // The conversation answers a request whose id is in use.
         let _ = self.open.insert(ours.as_id(), request);

@@ -123,7 +123,7 @@ impl Actor {
             closed: false,
         };
         actor.arm_faults(0);
-        actor.start(0, IdBuf::Absent, String::new(), Duration::ZERO);
+        actor.start(0, IdBuf::default(), String::new(), Duration::ZERO);
         actor
     }
 
@@ -173,7 +173,7 @@ impl Actor {
                     }
                     return;
                 }
-                Some(Role::Call) if error.id != IdBuf::Absent => {
+                Some(Role::Call) if error.id != IdBuf::default() => {
                     return self.live_agent.queue.push_back(reply::frame_error(&error));
                 }
                 _ => return,
@@ -467,7 +467,7 @@ impl Actor {
         let (by, known) = (self.rules.matching, self.names.to_recorded(body));
         let found = self.scenes.find(by, &method, &known, Kind::Notification);
         if let Some(scene) = found {
-            self.start(scene, IdBuf::Absent, method, now);
+            self.start(scene, IdBuf::default(), method, now);
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::jsonrpc::{Envelope, Frame, Id, IdAt, Kind, Limits, Scanned, Side, scan};
+use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
 use crate::recording::capture::{self, LineContent, Lines};
 use crate::recording::surrogates::parse_json;
 use crate::recording::{
@@ -236,7 +236,7 @@ impl Script {
     #[must_use]
     pub fn message(&self, step: &ScriptStep) -> Message {
         let is_paired = !step.is_answer() || step.answers.is_some();
-        let at = step.envelope.filter(|at| at.id != IdAt::Absent);
+        let at = step.envelope.filter(|at| at.id.is_some());
         let id = at.map(|at| String::from_utf8_lossy(at.id(&step.frame).json()).into_owned());
         let session = step.body.get("sessionId").and_then(Value::as_str);
         Message {

@@ -101,16 +101,19 @@ fn the_head_of_a_cut_message_gives_its_id_and_role() {
         let known = cut > text.iter().position(|&b| b == b'-').unwrap() + 3;
         assert_eq!(
             seen,
-            if known { id.clone() } else { IdBuf::Absent },
+            if known { id.clone() } else { IdBuf::default() },
             "{cut}"
         );
         let method = text.windows(9).position(|w| w == b"\"method\":").unwrap();
         let known = cut >= method + 9;
         assert_eq!(role, known.then_some(Role::Call), "{cut}");
     }
-    assert_eq!(scan_head(b"{\"id\":12", &limits()).0, IdBuf::Absent);
+    assert_eq!(scan_head(b"{\"id\":12", &limits()).0, IdBuf::default());
     assert_eq!(scan_head(b"{\"id\":12,", &limits()).0, number("12"));
-    assert_eq!(scan_head(b"[{\"id\":12,", &limits()), (IdBuf::Absent, None));
+    assert_eq!(
+        scan_head(b"[{\"id\":12,", &limits()),
+        (IdBuf::default(), None)
+    );
     assert_eq!(
         scan_head(b"{\"id\":3,\"result\":\"\xff", &limits()),
         (number("3"), Some(Role::Answer))

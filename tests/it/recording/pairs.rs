@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use acp_relay::conversation::Note;
-use acp_relay::jsonrpc::{Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
+use acp_relay::jsonrpc::{Frame, Id, Kind, Limits, Scanned, Side, scan};
 use acp_relay::observe::{Event, Observer};
 use acp_relay::recording::Exchanges;
 
@@ -80,7 +80,7 @@ fn observe(recording: &mut TestRecording, line: &Line) {
                 recording.recorder.on_event(&Event::Settled([0; 2]));
                 return;
             }
-            let (from, id) = (line.from, IdBuf::Null);
+            let (from, id) = (line.from, Id::Null.to_owned());
             recording
                 .recorder
                 .on_event(&Event::Note(&Note::ReusedId { from, id }));

@@ -95,7 +95,7 @@ impl FrameStream for Receiver {
             Decoded::Error(Box::new(FrameError {
                 fault: FrameFault::TooLong { limit: self.max },
                 at: self.max,
-                id: IdBuf::Absent,
+                id: IdBuf::default(),
                 role: None,
                 json_like: frame.as_bytes().first().is_some_and(|b| b"{[".contains(b)),
             }))

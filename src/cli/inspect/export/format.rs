@@ -63,7 +63,7 @@ impl<'a> Exported<'a> {
 
     /// The id, as spelled; `None` if many readers reject it.
     pub(super) fn id(&self) -> Option<&RawValue> {
-        match self.envelope()?.id.of(self.bytes) {
+        match Id::at(self.envelope()?.id, self.bytes) {
             Id::Absent => None,
             Id::Null => serde_json::from_str("null").ok(),
             Id::Number(text) | Id::String(text) => serde_json::from_slice(text)
