@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::schema::Schema;
+use super::schema::definitions;
 use crate::jsonrpc::Side;
 
 /// One method.
@@ -21,7 +21,7 @@ pub(super) struct Method {
 
 static METHODS: LazyLock<HashMap<&'static str, Method>> = LazyLock::new(|| {
     let mut methods: HashMap<_, Method> = HashMap::new();
-    for (name, definition) in Schema::published().definitions() {
+    for (name, definition) in definitions() {
         let Some(method) = definition["x-method"].as_str() else {
             continue;
         };

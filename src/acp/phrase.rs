@@ -1,21 +1,21 @@
 //! Describes in words what the schema expects.
 
-use super::schema::{Node, Schema, Types};
+use super::schema::{Node, Types};
 
 /// Most names of an enumeration that are listed.
 const MAX_LISTED: usize = 16;
 
 /// What `node` expects: `an array of PlanEntry`, `a string (SessionId)`, `"end_turn" or "refusal"`.
-pub(super) fn expectation(schema: &Schema, node: Node<'_>) -> String {
-    let inner = schema.resolve(node);
-    let consts = constants(schema, inner);
+pub(super) fn expectation(node: Node) -> String {
+    let inner = node.resolve();
+    let consts = constants(inner);
     if !consts.is_empty() {
         return choice(&consts);
     }
-    if let Some(phrase) = optional(schema, inner) {
+    if let Some(phrase) = optional(inner) {
         return phrase;
     }
-    let types = schema.types(inner);
+    let types = inner.types();
     if types == Types::ANY {
         return "anything".to_owned();
     }
@@ -23,12 +23,12 @@ pub(super) fn expectation(schema: &Schema, node: Node<'_>) -> String {
         .type_names()
         .into_iter()
         .map(|word| match word {
-            "array" => array(schema, inner),
+            "array" => array(inner),
             "null" => "null".to_owned(),
             word => with_article(word),
         })
         .collect();
-    match name(schema, inner) {
+    match name(inner) {
         Some(name) => format!("{} ({name})", choice(&words)),
         None => choice(&words),
     }
@@ -46,14 +46,14 @@ pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
 }
 
 /// The constants a node consists of, as JSON; none when it allows anything else, too.
-pub(super) fn constants(schema: &Schema, node: Node<'_>) -> Vec<String> {
-    let node = schema.resolve(node);
+pub(super) fn constants(node: Node) -> Vec<String> {
+    let node = node.resolve();
     if let Some(constant) = node.at.get("const") {
         return vec![constant.to_string()];
     }
     let mut all = Vec::new();
     for variant in node.variants() {
-        let some = constants(schema, node.within(variant));
+        let some = constants(node.within(variant));
         if some.is_empty() {
             return Vec::new();
         }
@@ -63,28 +63,28 @@ pub(super) fn constants(schema: &Schema, node: Node<'_>) -> Vec<String> {
 }
 
 /// `X or null`, which is how the schema allows null for a member.
-fn optional(schema: &Schema, node: Node<'_>) -> Option<String> {
+fn optional(node: Node) -> Option<String> {
     let [one, two] = node.variants() else {
         return None;
     };
-    (two["type"] == "null").then(|| format!("{} or null", expectation(schema, node.within(one))))
+    (two["type"] == "null").then(|| format!("{} or null", expectation(node.within(one))))
 }
 
 /// The name of a node that is a whole definition, and not a part of one.
-fn name<'s>(schema: &Schema, node: Node<'s>) -> Option<&'s str> {
+fn name(node: Node) -> Option<&'static str> {
     node.name
-        .filter(|name| std::ptr::eq(schema.named(name).at, node.at))
+        .filter(|name| std::ptr::eq(Node::named(name).at, node.at))
 }
 
-fn array(schema: &Schema, node: Node<'_>) -> String {
+fn array(node: Node) -> String {
     let items = match node.at.get("items") {
         Some(items) => node.within(items),
         None => return "an array".to_owned(),
     };
-    let inner = schema.resolve(items);
-    match name(schema, inner) {
+    let inner = items.resolve();
+    match name(inner) {
         Some(name) => format!("an array of {name}"),
-        None => match schema.types(inner).type_names().as_slice() {
+        None => match inner.types().type_names().as_slice() {
             [only] => format!("an array of {only}s"),
             _ => "an array".to_owned(),
         },

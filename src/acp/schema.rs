@@ -10,31 +10,23 @@ use serde_json::{Map, Value};
 /// The published schema.
 const TEXT: &str = include_str!("acp-v1.schema.json");
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema {
-    root: serde_json::from_str(TEXT).expect("the embedded schema is JSON"),
-});
+static SCHEMA: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(TEXT).expect("the embedded schema is JSON"));
 
 /// The JSON types, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
-/// The whole file.
-#[derive(Debug)]
-pub(super) struct Schema {
-    root: Value,
-}
-
 /// A schema node, and the name of the definition it is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node<'s> {
-    pub(super) at: &'s Value,
-    pub(super) name: Option<&'s str>,
+pub(super) struct Node {
+    pub(super) at: &'static Value,
+    pub(super) name: Option<&'static str>,
 }
 
 impl Types {
     pub(super) const NULL: Self = Self(1);
     pub(super) const ANY: Self = Self(0x7f);
-    const NONE: Self = Self(0);
     const NAMES: [(&'static str, Self); 7] = [
         ("null", Self::NULL),
         ("boolean", Self(2)),
@@ -90,90 +82,81 @@ impl Types {
     }
 }
 
-impl Schema {
-    pub(super) fn published() -> &'static Self {
-        &SCHEMA
-    }
+/// All definitions, by name.
+pub(super) fn definitions() -> &'static Map<String, Value> {
+    SCHEMA["$defs"]
+        .as_object()
+        .expect("the schema has definitions")
+}
 
-    /// All definitions, by name.
-    pub(super) fn definitions(&self) -> &Map<String, Value> {
-        self.root["$defs"]
-            .as_object()
-            .expect("the schema has definitions")
-    }
+impl Node {
+    /// The schema that allows everything.
+    pub(super) const ANYTHING: Self = Self {
+        at: &Value::Bool(true),
+        name: None,
+    };
 
     /// The definition of that name.
-    pub(super) fn named(&self, name: &str) -> Node<'_> {
-        let (name, at) = self
-            .definitions()
+    pub(super) fn named(name: &str) -> Self {
+        let (name, at) = definitions()
             .get_key_value(name)
             .expect("a name of the schema's own is defined");
-        Node {
+        Self {
             at,
             name: Some(name),
         }
     }
 
     /// Follows `$ref`, and `allOf` around a single `$ref`, to the node with the content.
-    pub(super) fn resolve<'s>(&'s self, mut node: Node<'s>) -> Node<'s> {
-        loop {
-            let target = match node.at.get("$ref") {
-                Some(target) => target,
-                None if node.at.get("properties").is_none() && node.at.get("anyOf").is_none() => {
-                    match node.all_of() {
-                        [only] if only.get("$ref").is_some() => &only["$ref"],
-                        _ => return node,
-                    }
-                }
-                None => return node,
-            };
-            let name = target
-                .as_str()
-                .and_then(|target| target.strip_prefix("#/$defs/"))
-                .expect("references lead to definitions");
-            node = self.named(name);
-        }
+    pub(super) fn resolve(self) -> Self {
+        let is_plain = self.at.get("properties").is_none() && self.at.get("anyOf").is_none();
+        let target = match (self.at.get("$ref"), self.all_of()) {
+            (Some(target), _) => target,
+            (None, [only]) if is_plain && only.get("$ref").is_some() => &only["$ref"],
+            _ => return self,
+        };
+        let name = target
+            .as_str()
+            .and_then(|target| target.strip_prefix("#/$defs/"))
+            .expect("references lead to definitions");
+        Self::named(name).resolve()
     }
 
-    /// The JSON types that a node allows, as far as its types are given.
-    pub(super) fn types(&self, node: Node<'_>) -> Types {
-        let node = self.resolve(node);
+    /// The JSON types that it allows, as far as its types are given.
+    pub(super) fn types(self) -> Types {
+        let node = self.resolve();
+        let any_of = |all: &mut dyn Iterator<Item = Types>| all.fold(Types(0), Types::or);
         let mut types = match &node.at["type"] {
             Value::String(name) => Types::named(name),
-            Value::Array(names) => names
-                .iter()
-                .filter_map(Value::as_str)
-                .fold(Types::NONE, |all, name| all.or(Types::named(name))),
+            Value::Array(names) => {
+                any_of(&mut names.iter().filter_map(Value::as_str).map(Types::named))
+            }
             _ => Types::ANY,
         };
         for part in node.all_of() {
-            types = types.and(self.types(node.within(part)));
+            types = types.and(node.within(part).types());
         }
-        let variants = node.variants();
-        if !variants.is_empty() {
-            types = types.and(variants.iter().fold(Types::NONE, |all, variant| {
-                all.or(self.types(node.within(variant)))
-            }));
+        if !node.variants().is_empty() {
+            let mut variants = node.variants().iter().map(|at| node.within(at).types());
+            types = types.and(any_of(&mut variants));
         }
         types
     }
-}
 
-impl<'s> Node<'s> {
     /// A part of this node, with the same name.
-    pub(super) const fn within(self, at: &'s Value) -> Self {
+    pub(super) const fn within(self, at: &'static Value) -> Self {
         Self {
             at,
             name: self.name,
         }
     }
 
-    pub(super) fn all_of(self) -> &'s [Value] {
+    pub(super) fn all_of(self) -> &'static [Value] {
         list(&self.at["allOf"])
     }
 
     /// The variants of a union; `anyOf` and `oneOf` are never used together.
-    pub(super) fn variants(self) -> &'s [Value] {
+    pub(super) fn variants(self) -> &'static [Value] {
         match list(&self.at["anyOf"]) {
             [] => list(&self.at["oneOf"]),
             some => some,
@@ -181,7 +164,7 @@ impl<'s> Node<'s> {
     }
 
     /// The named members and their schemas.
-    pub(super) fn members(self) -> impl Iterator<Item = (&'s str, &'s Value)> {
+    pub(super) fn members(self) -> impl Iterator<Item = (&'static str, &'static Value)> {
         self.at["properties"]
             .as_object()
             .into_iter()
@@ -190,7 +173,7 @@ impl<'s> Node<'s> {
     }
 
     /// The names of the required members.
-    pub(super) fn required(self) -> impl Iterator<Item = &'s str> {
+    pub(super) fn required(self) -> impl Iterator<Item = &'static str> {
         list(&self.at["required"]).iter().filter_map(Value::as_str)
     }
 

@@ -8,60 +8,56 @@ use serde_json::{Map, Value};
 
 use super::ViolationKind;
 use super::phrase;
-use super::schema::{Node, Schema, Types};
+use super::schema::{Node, Types};
 
 /// The variant chosen for a value.
 #[derive(Debug)]
-pub(super) enum Choice<'s> {
+pub(super) enum Choice {
     /// It is this variant.
-    One(Node<'s>),
+    One(Node),
     /// It is the first variant by its discriminator; but when the first refuses it, an official
     /// reader tries the second, which has no discriminator.
-    Prefer(Node<'s>, Node<'s>),
+    Prefer(Node, Node),
     /// It is this variant, which has no discriminator, although the value has one.
-    Untagged(Node<'s>, Mismatch<'s>),
+    Untagged(Node, Mismatch),
     /// It may be any of these; only a trial shows which.
-    Try(Vec<Node<'s>>),
+    Try(Vec<Node>),
     /// It is none of them.
-    None(Mismatch<'s>),
+    None(Mismatch),
 }
 
 /// Why no variant matches.
 #[derive(Debug)]
-pub(super) struct Mismatch<'s> {
+pub(super) struct Mismatch {
     pub(super) kind: ViolationKind,
     /// Whether a reader only ignores it.
     pub(super) ignored: bool,
     /// The member it is about; `None` for the value as a whole.
-    pub(super) member: Option<&'s str>,
+    pub(super) member: Option<&'static str>,
     pub(super) expected: String,
 }
 
 /// Chooses among the variants of `union`.
-pub(super) fn choose<'s>(schema: &'s Schema, union: Node<'s>, value: &Value) -> Choice<'s> {
+pub(super) fn choose(union: Node, value: &Value) -> Choice {
     let own = Types::of(value);
-    let fit: Vec<Node<'s>> = union
+    let fit: Vec<Node> = union
         .variants()
         .iter()
         .map(|variant| union.within(variant))
-        .filter(|variant| schema.types(*variant).admit(own))
+        .filter(|variant| variant.types().admit(own))
         .collect();
     match (value, fit.as_slice()) {
-        (_, []) => none(
-            ViolationKind::WrongType,
-            None,
-            phrase::expectation(schema, union),
-        ),
-        (Value::Object(members), _) => match tag(schema, &fit) {
-            Some(tag) => by_tag(schema, &fit, tag, members),
-            None => by_members(schema, &fit, members),
+        (_, []) => none(ViolationKind::WrongType, None, phrase::expectation(union)),
+        (Value::Object(members), _) => match tag(&fit) {
+            Some(tag) => by_tag(&fit, tag, members),
+            None => by_members(&fit, members),
         },
         (_, [only]) => Choice::One(*only),
         _ => Choice::Try(fit),
     }
 }
 
-fn none(kind: ViolationKind, member: Option<&str>, expected: String) -> Choice<'_> {
+fn none(kind: ViolationKind, member: Option<&'static str>, expected: String) -> Choice {
     Choice::None(Mismatch {
         kind,
         ignored: false,
@@ -71,23 +67,18 @@ fn none(kind: ViolationKind, member: Option<&str>, expected: String) -> Choice<'
 }
 
 /// The discriminator: the member that is a constant in some of the variants.
-fn tag<'s>(schema: &'s Schema, variants: &[Node<'s>]) -> Option<&'s str> {
+fn tag(variants: &[Node]) -> Option<&'static str> {
     variants.iter().find_map(|variant| {
-        schema
-            .resolve(*variant)
+        variant
+            .resolve()
             .members()
             .find(|(_, at)| at.get("const").is_some())
             .map(|(name, _)| name)
     })
 }
 
-fn by_tag<'s>(
-    schema: &'s Schema,
-    variants: &[Node<'s>],
-    tag: &'s str,
-    members: &Map<String, Value>,
-) -> Choice<'s> {
-    let constant = |node: &Node<'s>| schema.resolve(*node).at["properties"][tag].get("const");
+fn by_tag(variants: &[Node], tag: &'static str, members: &Map<String, Value>) -> Choice {
+    let constant = |node: &Node| node.resolve().at["properties"][tag].get("const");
     let names: Vec<String> = variants
         .iter()
         .filter_map(constant)
@@ -96,11 +87,11 @@ fn by_tag<'s>(
     // A variant without the tag is meant when the tag is left out, as in an MCP server on stdio;
     // one that has the tag as any string is for variants of the future.
     let without_tag = variants.iter().find(|node| {
-        let at = schema.resolve(**node).at;
+        let at = node.resolve().at;
         at["properties"].get(tag).is_none()
     });
     let future = variants.iter().find(|node| {
-        let at = schema.resolve(**node).at;
+        let at = node.resolve().at;
         at["properties"]
             .get(tag)
             .is_some_and(|tag| tag.get("const").is_none())
@@ -133,16 +124,12 @@ fn by_tag<'s>(
 }
 
 /// Without a discriminator the required members decide.
-fn by_members<'s>(
-    schema: &'s Schema,
-    variants: &[Node<'s>],
-    members: &Map<String, Value>,
-) -> Choice<'s> {
+fn by_members(variants: &[Node], members: &Map<String, Value>) -> Choice {
     if let [only] = variants {
         return Choice::One(*only);
     }
-    let missing = |node: &Node<'s>| {
-        let node = schema.resolve(*node);
+    let missing = |node: &Node| {
+        let node = node.resolve();
         node.required()
             .filter(|name| !members.contains_key(*name))
             .count()
@@ -156,7 +143,7 @@ fn by_members<'s>(
             let expected: Vec<String> = variants
                 .iter()
                 .filter_map(|node| {
-                    let node = schema.resolve(*node);
+                    let node = node.resolve();
                     node.required()
                         .find(|name| !members.contains_key(*name))
                         .map(|name| format!("\"{name}\""))

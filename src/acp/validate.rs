@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::phrase::{expectation, similar};
-use super::schema::{Node, Schema, Types};
+use super::schema::{Node, Types};
 use super::union::{self, Choice, Mismatch};
 use super::violation::truncate;
 use super::{Consequence, Violation, ViolationKind};
@@ -15,7 +15,6 @@ use super::{Consequence, Violation, ViolationKind};
 /// The validation of one value.
 #[derive(Debug)]
 pub(super) struct Validator {
-    schema: &'static Schema,
     /// The current position, as a JSON Pointer.
     pointer: String,
     /// Whether an enclosing schema requires a reader to ignore what is wrong here.
@@ -25,24 +24,24 @@ pub(super) struct Validator {
 
 /// What is known of an object's members once all parts of its schema were read.
 #[derive(Debug, Default)]
-struct Members<'s> {
-    named: Vec<Member<'s>>,
+struct Members {
+    named: Vec<Member>,
     /// The names of the required members, and whether a reader can do without.
-    required: Vec<(&'s str, bool)>,
+    required: Vec<(&'static str, bool)>,
     /// Whether the schema part being read belongs to a variant that a reader can do without.
     lenient: bool,
     /// The schema of members without a name of their own, if any are allowed.
-    rest: Option<Node<'s>>,
+    rest: Option<Node>,
     /// No variant was found, so any member may belong to it.
     unsure: bool,
     /// The definition that was read last, which is the most specific one.
-    name: Option<&'s str>,
+    name: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Member<'s> {
-    name: &'s str,
-    node: Node<'s>,
+struct Member {
+    name: &'static str,
+    node: Node,
     lenient: bool,
 }
 
@@ -50,7 +49,6 @@ impl Validator {
     /// A validator that starts at `pointer` of a message.
     pub(super) fn at(pointer: &str) -> Self {
         Self {
-            schema: Schema::published(),
             pointer: pointer.to_owned(),
             lenient: false,
             found: Vec::new(),
@@ -59,26 +57,26 @@ impl Validator {
 
     /// Checks `value` against the definition of that name.
     pub(super) fn definition(mut self, value: &Value, name: &str) -> Vec<Violation> {
-        self.value(value, self.schema.named(name));
+        self.value(value, Node::named(name));
         self.found
     }
 
     /// Whether that definition requires no member.
     pub(super) fn optional(&self, name: &str) -> bool {
-        let node = self.schema.named(name);
+        let node = Node::named(name);
         node.required().next().is_none() && node.variants().is_empty()
     }
 
-    fn value(&mut self, value: &Value, node: Node<'static>) {
+    fn value(&mut self, value: &Value, node: Node) {
         let lenient = node.marked("x-deserialize-default-on-error")
             || (node.marked("x-deserialize-default-on-null") && value.is_null());
-        self.with_leniency(lenient, |walk| walk.resolved(value, node));
+        self.within(None, lenient, |walk| walk.resolved(value, node));
     }
 
-    fn resolved(&mut self, value: &Value, wanted_node: Node<'static>) {
-        let node = self.schema.resolve(wanted_node);
-        if !self.schema.types(node).admit(Types::of(value)) {
-            let expected = expectation(self.schema, wanted_node);
+    fn resolved(&mut self, value: &Value, wanted_node: Node) {
+        let node = wanted_node.resolve();
+        if !node.types().admit(Types::of(value)) {
+            let expected = expectation(wanted_node);
             return self.refuse(ViolationKind::WrongType, Some(value), expected);
         }
         match value {
@@ -89,21 +87,20 @@ impl Validator {
         }
     }
 
-    fn array(&mut self, items: &[Value], node: Node<'static>) {
+    fn array(&mut self, items: &[Value], node: Node) {
         let Some(schema) = node.at.get("items") else {
             return;
         };
         let lenient = node.marked("x-deserialize-skip-invalid-items");
-        self.with_leniency(lenient, |walk| {
-            for (index, item) in items.iter().enumerate() {
-                walk.with_step(&index.to_string(), |walk| {
-                    walk.value(item, node.within(schema));
-                });
-            }
-        });
+        for (index, item) in items.iter().enumerate() {
+            let step = index.to_string();
+            self.within(Some(&step), lenient, |walk| {
+                walk.value(item, node.within(schema))
+            });
+        }
     }
 
-    fn scalar(&mut self, value: &Value, node: Node<'static>) {
+    fn scalar(&mut self, value: &Value, node: Node) {
         if let Some(constant) = node.at.get("const")
             && constant != value
         {
@@ -119,8 +116,8 @@ impl Validator {
     }
 
     /// Checks a union of values that are not objects.
-    fn union(&mut self, value: &Value, node: Node<'static>) {
-        match union::choose(self.schema, node, value) {
+    fn union(&mut self, value: &Value, node: Node) {
+        match union::choose(node, value) {
             Choice::One(variant) | Choice::Prefer(variant, _) => self.value(value, variant),
             Choice::Try(variants) => self.try_variants(value, node, &variants),
             Choice::Untagged(variant, mismatch) => {
@@ -132,8 +129,8 @@ impl Validator {
     }
 
     /// Takes the variant with the fewest violations.
-    fn try_variants(&mut self, value: &Value, node: Node<'static>, variants: &[Node<'static>]) {
-        let constants = super::phrase::constants(self.schema, node);
+    fn try_variants(&mut self, value: &Value, node: Node, variants: &[Node]) {
+        let constants = super::phrase::constants(node);
         let mut best: Option<Vec<Violation>> = None;
         for variant in variants {
             let mut walk = Self {
@@ -163,26 +160,24 @@ impl Validator {
         }
     }
 
-    fn object(&mut self, members: &Map<String, Value>, node: Node<'static>) {
+    fn object(&mut self, members: &Map<String, Value>, node: Node) {
         let mut known = Members::default();
         self.gather(members, node, &mut known);
         for (name, value) in members {
             let mut named = false;
             for member in known.named.iter().filter(|member| member.name == name) {
                 named = true;
-                self.with_leniency(member.lenient, |walk| {
-                    walk.with_step(name, |walk| walk.value(value, member.node));
+                self.within(Some(name), member.lenient, |walk| {
+                    walk.value(value, member.node)
                 });
             }
             match known.rest {
                 _ if named || name == "_meta" || known.unsure => {}
-                Some(rest) => self.with_step(name, |walk| walk.value(value, rest)),
+                Some(rest) => self.within(Some(name), false, |walk| walk.value(value, rest)),
                 None => {
                     let expected = unknown_member(name, &known);
-                    self.with_leniency(true, |walk| {
-                        walk.with_step(name, |walk| {
-                            walk.refuse(ViolationKind::UnknownMember, Some(value), expected);
-                        });
+                    self.within(Some(name), true, |walk| {
+                        walk.refuse(ViolationKind::UnknownMember, Some(value), expected);
                     });
                 }
             }
@@ -192,30 +187,20 @@ impl Validator {
                 continue;
             }
             let member = known.named.iter().find(|member| member.name == *name);
-            let mut expected = member.map_or_else(
-                || "it".to_owned(),
-                |member| expectation(self.schema, member.node),
-            );
+            let mut expected = member.map_or_else(|| "it".to_owned(), |it| expectation(it.node));
             if let Some(owner) = known.name {
                 expected.push_str(&format!(", in {owner}"));
             }
-            self.with_leniency(*lenient, |walk| {
-                walk.with_step(name, |walk| {
-                    walk.refuse(ViolationKind::MissingMember, None, expected);
-                });
+            self.within(Some(name), *lenient, |walk| {
+                walk.refuse(ViolationKind::MissingMember, None, expected);
             });
         }
     }
 
     /// Reads all parts of an object's schema: its own members, those of `allOf`, and those of the
     /// variant that `members` match.
-    fn gather(
-        &mut self,
-        members: &Map<String, Value>,
-        node: Node<'static>,
-        known: &mut Members<'static>,
-    ) {
-        let node = self.schema.resolve(node);
+    fn gather(&mut self, members: &Map<String, Value>, node: Node, known: &mut Members) {
+        let node = node.resolve();
         known.name = node.name;
         let lenient = known.lenient;
         known.named.extend(node.members().map(|(name, at)| Member {
@@ -241,7 +226,7 @@ impl Validator {
             return;
         }
         let whole = Value::Object(members.clone());
-        match union::choose(self.schema, node, &whole) {
+        match union::choose(node, &whole) {
             Choice::One(variant) => self.gather(members, variant, known),
             Choice::Prefer(variant, second) => {
                 let outer = known.lenient;
@@ -268,8 +253,8 @@ impl Validator {
     /// Adds why no variant matches. The discriminator of an object counts as a known member.
     fn add_mismatch(
         &mut self,
-        mismatch: Mismatch<'static>,
-        object: Option<(&Map<String, Value>, &mut Members<'static>)>,
+        mismatch: Mismatch,
+        object: Option<(&Map<String, Value>, &mut Members)>,
     ) {
         let Mismatch {
             kind,
@@ -280,19 +265,16 @@ impl Validator {
         let value = member.zip(object).and_then(|(name, (members, known))| {
             known.named.push(Member {
                 name,
-                node: ANYTHING,
+                node: Node::ANYTHING,
                 lenient: true,
             });
             members.get(name)
         });
-        self.with_leniency(ignored, |walk| match member {
-            Some(name) => walk.with_step(name, |walk| walk.refuse(kind, value, expected)),
-            None => walk.refuse(kind, value, expected),
-        });
+        self.within(member, ignored, |walk| walk.refuse(kind, value, expected));
     }
 
     /// Whether a reader would refuse `value` as that variant.
-    fn refuses(&self, value: &Value, variant: Node<'static>) -> bool {
+    fn refuses(&self, value: &Value, variant: Node) -> bool {
         let mut walk = Self::at(&self.pointer);
         walk.resolved(value, variant);
         walk.found
@@ -300,22 +282,17 @@ impl Validator {
             .any(|one| one.consequence == Consequence::Refused)
     }
 
-    /// Runs `work` where a reader ignores what is wrong, or where it does not.
-    fn with_leniency(&mut self, lenient: bool, work: impl FnOnce(&mut Self)) {
-        let outer = self.lenient;
+    /// Runs `work` at a member or an item, or here without a `step`, and where a reader ignores
+    /// what is wrong if `lenient`.
+    fn within(&mut self, step: Option<&str>, lenient: bool, work: impl FnOnce(&mut Self)) {
+        let outer = (self.pointer.len(), self.lenient);
+        if let Some(step) = step {
+            self.pointer += &format!("/{}", jsonptr::Token::new(step).encoded());
+        }
         self.lenient |= lenient;
         work(self);
-        self.lenient = outer;
-    }
-
-    /// Enters a member or an item, and leaves it afterwards.
-    fn with_step(&mut self, step: &str, work: impl FnOnce(&mut Self)) {
-        let outer = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer
-            .push_str(&step.replace('~', "~0").replace('/', "~1"));
-        work(self);
-        self.pointer.truncate(outer);
+        self.pointer.truncate(outer.0);
+        self.lenient = outer.1;
     }
 
     fn refuse(&mut self, kind: ViolationKind, value: Option<&Value>, expected: String) {
@@ -327,14 +304,8 @@ impl Validator {
     }
 }
 
-/// The schema that allows everything.
-const ANYTHING: Node<'static> = Node {
-    at: &Value::Bool(true),
-    name: None,
-};
-
 /// The expectation for a member that the schema does not name.
-fn unknown_member(name: &str, known: &Members<'_>) -> String {
+fn unknown_member(name: &str, known: &Members) -> String {
     let owner = known.name.unwrap_or("this object");
     match similar(name, known.named.iter().map(|member| member.name)) {
         Some(meant) => format!("\"{meant}\", in {owner}"),
@@ -343,7 +314,7 @@ fn unknown_member(name: &str, known: &Members<'_>) -> String {
 }
 
 /// The bounds that a scalar exceeds, as a phrase.
-fn bounds(value: &Value, node: Node<'_>) -> Option<String> {
+fn bounds(value: &Value, node: Node) -> Option<String> {
     match value {
         Value::Number(number) => {
             let whole = number.as_i64().map(i128::from);

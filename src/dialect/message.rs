@@ -6,7 +6,7 @@ use super::methods::{MethodName, method_name};
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::{IndexedObject, Node, ValueRef};
-use crate::jsonrpc::{Envelope, Frame, Id, IdBuf, Kind};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind};
 
 /// A member that JSON-RPC does not define: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -155,17 +155,6 @@ fn extras(frame: &Frame) -> Vec<Extra<'_>> {
         .filter(|(name, _)| !known.iter().any(|plain| text::same_name(name, plain)))
         .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
         .collect()
-}
-
-/// An answer that the bridge makes.
-pub(super) fn answer(id: Id<'_>, name: &str, value: &[u8], jsonrpc: bool) -> Frame {
-    let head = if jsonrpc {
-        "{\"jsonrpc\":\"2.0\",\"id\":"
-    } else {
-        "{\"id\":"
-    };
-    let middle = format!(",\"{name}\":");
-    Frame::from([head.as_bytes(), id.json(), middle.as_bytes(), value, b"}"].concat())
 }
 
 /// The same frame with `jsonrpc` in front.

@@ -1,6 +1,6 @@
 //! A JSON Pointer (RFC 6901) of a table, parsed once.
 //!
-//! `jsonptr` parses it; the names are also stored unescaped, because rules walk them for every
+//! `jsonptr` parses and prints it; the names are stored unescaped, because rules walk them for every
 //! message.
 
 use std::fmt;
@@ -10,13 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A JSON Pointer (RFC 6901), relative to params, result or error.
-#[derive(Clone, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", extend("pattern" = "^(/|$)"))]
-pub struct JsonPointer {
-    pointer: PointerBuf,
-    names: Box<[Box<str>]>,
-}
+pub struct JsonPointer(Box<[Box<str>]>);
 
 impl JsonPointer {
     /// Parses a pointer.
@@ -38,20 +35,17 @@ impl JsonPointer {
     /// The names on the path, unescaped.
     #[must_use]
     pub fn names(&self) -> &[Box<str>] {
-        &self.names
+        &self.0
     }
 
     /// Whether one of the two pointers is equal to the other or inside it.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.names
-            .iter()
-            .zip(&other.names)
-            .all(|(one, two)| one == two)
+        self.0.iter().zip(&other.0).all(|(one, two)| one == two)
     }
 
     /// Whether `self` is inside `other` or equal to it.
     pub(super) fn is_within(&self, other: &Self) -> bool {
-        self.names.len() >= other.names.len() && self.overlaps(other)
+        self.0.len() >= other.0.len() && self.overlaps(other)
     }
 }
 
@@ -60,22 +54,14 @@ pub(super) fn own_pointer(text: &str) -> JsonPointer {
     JsonPointer::parse(text).expect("a pointer of ours parses")
 }
 
-/// The names follow from the pointer.
-impl PartialEq for JsonPointer {
-    fn eq(&self, other: &Self) -> bool {
-        self.pointer == other.pointer
-    }
-}
-
-impl Eq for JsonPointer {}
-
 impl From<PointerBuf> for JsonPointer {
     fn from(pointer: PointerBuf) -> Self {
-        let names = pointer
-            .tokens()
-            .map(|token| token.decoded().into())
-            .collect();
-        Self { pointer, names }
+        Self(
+            pointer
+                .tokens()
+                .map(|token| token.decoded().into())
+                .collect(),
+        )
     }
 }
 
@@ -89,12 +75,13 @@ impl TryFrom<String> for JsonPointer {
 
 impl fmt::Display for JsonPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.pointer.as_str())
+        let pointer = PointerBuf::from_tokens(self.0.iter().map(|name| &**name));
+        f.write_str(pointer.as_str())
     }
 }
 
 impl fmt::Debug for JsonPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JsonPointer({:?})", self.pointer.as_str())
+        write!(f, "JsonPointer({self})")
     }
 }

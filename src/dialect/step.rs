@@ -7,7 +7,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::guard::{first_case, holds};
-use super::message::{self, Message};
+use super::message::Message;
 use super::methods::{MethodName, method_name};
 use super::pending::{PendingRequest, Purpose};
 use super::pointer::JsonPointer;
@@ -282,13 +282,13 @@ impl Translator {
         let method = step.original.method.clone();
         let answer = cases.iter().rev().find_map(|case| case.answer.as_ref());
         if let Some(answer) = answer.filter(|_| is_request && (has_no_target || dialect_asks)) {
-            let (name, value) = match answer {
-                FixedAnswer::Result(value) => ("result", value.0.to_vec()),
-                FixedAnswer::Error(error) => ("error", error.json()),
+            let (kind, value) = match answer {
+                FixedAnswer::Result(value) => (Kind::Result, value.0.to_vec()),
+                FixedAnswer::Error(error) => (Kind::Error, error.json()),
             };
-            self.reply(step, name, &value);
+            self.reply(step, kind, &value);
             step.note(DialectEvent::Answered, &*method);
-            if name == "result" && way == Way::Write && self.program.follows_sessions {
+            if kind == Kind::Result && way == Way::Write && self.program.follows_sessions {
                 let body = Node::raw(&value);
                 self.sessions
                     .track(self.peer, Kind::Result, &method, None, &body);
@@ -304,9 +304,9 @@ impl Translator {
     }
 
     /// Answers the sender of the message.
-    pub(super) fn reply(&self, step: &mut Step<'_, '_>, name: &str, value: &[u8]) {
-        let jsonrpc = self.answers_jsonrpc(step.way);
-        let answer = message::answer(step.original.id.as_id(), name, value, jsonrpc);
+    pub(super) fn reply(&self, step: &mut Step<'_, '_>, kind: Kind, value: &[u8]) {
+        let answer = Message::new(kind, step.original.id.clone(), "", Node::raw(value));
+        let answer = answer.frame(self.answers_jsonrpc(step.way));
         step.out.replies.push(answer);
     }
 
@@ -327,7 +327,7 @@ impl Translator {
                 step.note(DialectEvent::Answered, &*step.original.method.clone());
                 step.fire();
                 if is_request {
-                    self.reply(step, "error", &error);
+                    self.reply(step, Kind::Error, &error);
                 }
                 return;
             }

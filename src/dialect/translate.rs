@@ -60,7 +60,7 @@ impl Translator {
         at.kind != Kind::Notification
             || match way {
                 Way::Read => !at.jsonrpc,
-                Way::Write => !self.legacy.waiting.is_empty(),
+                Way::Write => !self.actions.waiting.is_empty(),
             }
             || self.may_concern(way, frame, at, None)
     }

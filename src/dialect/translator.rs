@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::action::{ActionState, Legacy};
+use super::action::ActionState;
 use super::guard::holds;
 use super::message::Message;
 use super::pending::{MAX_OPEN, PendingRequest};
@@ -26,8 +26,7 @@ pub struct Translator {
     /// Requests in flight, by the side that sent them.
     requests: [PendingRequests<PendingRequest>; 2],
     pub(super) minted: u32,
-    pub(super) legacy: Legacy,
-    pub(super) action_state: ActionState,
+    pub(super) actions: ActionState,
 }
 
 impl Translator {
@@ -41,8 +40,7 @@ impl Translator {
             sessions: Sessions::default(),
             requests: [MAX_OPEN; 2].map(PendingRequests::new),
             minted: 0,
-            legacy: Legacy::default(),
-            action_state: ActionState::default(),
+            actions: ActionState::default(),
         }
     }
 
@@ -73,7 +71,7 @@ impl Translator {
 
     /// Sets the working directory of the relay, for sessions that it opens itself.
     pub fn set_cwd(&mut self, cwd: &str) {
-        cwd.clone_into(&mut self.legacy.cwd);
+        cwd.clone_into(&mut self.actions.cwd);
     }
 
     /// Remembers a request as if it had passed, with its method in both columns; for examples that

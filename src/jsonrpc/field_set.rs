@@ -28,13 +28,6 @@ pub(super) struct FieldSet {
     pub(super) fault: Option<(FrameFault, usize)>,
 }
 
-/// What a valid text is.
-pub(super) enum Found {
-    /// A message, with its body.
-    Message(Kind, Option<Span>),
-    Batch,
-}
-
 impl FieldSet {
     /// Records what is known of a body that was read.
     pub(super) fn end_body(&mut self, start: usize, complete: bool, session_ids: u8) {
@@ -131,13 +124,13 @@ impl FieldSet {
         }
     }
 
-    /// Which message the members make, after it was read to its end.
-    pub(super) fn message(&self, text: &[u8]) -> Result<Found, (FrameFault, usize)> {
+    /// The kind and the body of the message that the members make, after it was read to its end.
+    pub(super) fn message(&self, text: &[u8]) -> Result<(Kind, Option<Span>), (FrameFault, usize)> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         let null = |span: Span| span.of(text) == b"null";
-        let (kind, body) = match (self.method, self.result, self.error) {
+        Ok(match (self.method, self.result, self.error) {
             (Some(_), None, None) if self.has(Member::Id) => (Kind::Request, self.params),
             (Some(_), None, None) => (Kind::Notification, self.params),
             (None, Some(result), None) => (Kind::Result, Some(result)),
@@ -147,8 +140,7 @@ impl FieldSet {
             (None, None, None) => return invalid(NEITHER),
             (None, Some(_), Some(_)) => return invalid("it has both a result and an error"),
             (Some(_), ..) => return invalid("it has both a method and a result or an error"),
-        };
-        Ok(Found::Message(kind, body))
+        })
     }
 
     /// The envelope of that message.
@@ -172,6 +164,6 @@ impl FieldSet {
 }
 
 #[cold]
-fn invalid(why: &'static str) -> Result<Found, (FrameFault, usize)> {
+fn invalid<T>(why: &'static str) -> Result<T, (FrameFault, usize)> {
     Err((FrameFault::NotAMessage { why }, 0))
 }

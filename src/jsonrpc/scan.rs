@@ -4,7 +4,7 @@
 //! is text that is not JSON, too deep, ambiguous (a member of the envelope twice) or not JSON-RPC.
 
 use super::field::Member;
-use super::field_set::{FieldSet, Found};
+use super::field_set::FieldSet;
 use super::json::Reader;
 use super::member_index::{IndexCheckpoint, Indexer, MemberIndex};
 use super::read_error::ReadError;
@@ -35,9 +35,9 @@ pub(super) struct ResumePoint {
 }
 
 /// What is recorded about bodies.
-#[derive(Debug)]
-struct BodyScan<'o> {
-    index: &'o mut MemberIndex,
+#[derive(Debug, Default)]
+struct BodyScan {
+    index: MemberIndex,
     /// Up to which byte the next message may be the same.
     reach: usize,
     resume: Option<ResumePoint>,
@@ -60,11 +60,7 @@ pub fn scan(frame: &Frame, limits: &Limits) -> Scanned {
 /// [`scan`] for a text that is not a [`Frame`].
 #[must_use]
 pub fn scan_text(text: &[u8], limits: &Limits) -> Scanned {
-    scan_with(
-        text,
-        limits,
-        &mut BodyScan::new(&mut MemberIndex::default()),
-    )
+    scan_with(text, limits, &mut BodyScan::default())
 }
 
 /// [`scan_text`], which for a message also returns the last position up to `reach` from which
@@ -74,10 +70,9 @@ pub(super) fn scan_resumable(
     limits: &Limits,
     reach: usize,
 ) -> (Scanned, Option<ResumePoint>) {
-    let mut index = MemberIndex::default();
     let mut state = BodyScan {
         reach,
-        ..BodyScan::new(&mut index)
+        ..BodyScan::default()
     };
     let shape = scan_with(text, limits, &mut state);
     let begun = state
@@ -98,13 +93,13 @@ pub(super) fn scan_resumed(text: &[u8], limits: &Limits, from: &mut ResumePoint)
 }
 
 #[inline(always)]
-fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan<'_>) -> Scanned {
+fn scan_with(text: &[u8], limits: &Limits, state: &mut BodyScan) -> Scanned {
     let mut fields = FieldSet::default();
     let (fault, at) = match read(text, &mut fields, limits, state) {
-        Ok(Found::Message(kind, body)) => {
-            return Scanned::Message(fields.envelope(kind, body, state.index));
+        Ok(Some((kind, body))) => {
+            return Scanned::Message(fields.envelope(kind, body, &state.index));
         }
-        Ok(Found::Batch) => return Scanned::Batch,
+        Ok(None) => return Scanned::Batch,
         Err(error) => error,
     };
     Scanned::Invalid(FrameError {
@@ -123,11 +118,7 @@ pub fn scan_head(prefix: &[u8], limits: &Limits) -> (IdBuf, Option<Role>) {
     let mut reader = Reader::new(prefix, limits.nesting);
     if reader.skip_space() == b'{' {
         // It always stops, because this is only the beginning of a text.
-        let _ = fields.object(
-            &mut reader,
-            limits,
-            &mut BodyScan::new(&mut MemberIndex::default()),
-        );
+        let _ = fields.object(&mut reader, limits, &mut BodyScan::default());
     }
     (Id::at(fields.id, prefix).to_owned(), fields.role())
 }
@@ -138,12 +129,13 @@ pub(super) fn json_like(text: &[u8]) -> bool {
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
+/// The kind of a message and its body; nothing when it is a batch.
 fn read(
     text: &[u8],
     fields: &mut FieldSet,
     limits: &Limits,
-    state: &mut BodyScan<'_>,
-) -> Result<Found, (FrameFault, usize)> {
+    state: &mut BodyScan,
+) -> Result<Option<(Kind, Option<Span>)>, (FrameFault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
         return Err((FrameFault::TooLong { limit }, limit));
@@ -158,8 +150,8 @@ fn read(
         return Err(find_fault(text, fields, limits));
     }
     match first {
-        b'{' => fields.message(text),
-        b'[' => Ok(Found::Batch),
+        b'{' => fields.message(text).map(Some),
+        b'[' => Ok(None),
         _ => Err((
             FrameFault::NotAMessage {
                 why: "it is not an object",
@@ -178,7 +170,7 @@ fn read_resumed(
     let mut reader = Reader::resume(text, limits.nesting, &from.checkpoint.point);
     fields.rest(&mut reader, from, limits).ok()?;
     match fields.message(text) {
-        Ok(Found::Message(kind, body)) if reader.is_utf8() => Some((kind, body)),
+        Ok(message) if reader.is_utf8() => Some(message),
         _ => None,
     }
 }
@@ -190,11 +182,7 @@ fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFaul
     let valid = std::str::from_utf8(text).map_or_else(|e| e.valid_up_to(), str::len);
     let mut reader = Reader::new(&text[..valid], limits.nesting);
     let end = match reader.skip_space() {
-        b'{' => fields.object(
-            &mut reader,
-            limits,
-            &mut BodyScan::new(&mut MemberIndex::default()),
-        ),
+        b'{' => fields.object(&mut reader, limits, &mut BodyScan::default()),
         // A text that is not an object is only read once it is known to be UTF-8.
         _ if valid < text.len() => Ok(()),
         _ => reader.document(),
@@ -206,16 +194,6 @@ fn find_fault(text: &[u8], fields: &mut FieldSet, limits: &Limits) -> (FrameFaul
         _ => {
             let expected = "valid UTF-8";
             (FrameFault::Malformed { expected }, valid)
-        }
-    }
-}
-
-impl<'o> BodyScan<'o> {
-    const fn new(index: &'o mut MemberIndex) -> Self {
-        Self {
-            index,
-            reach: 0,
-            resume: None,
         }
     }
 }
@@ -234,7 +212,7 @@ impl FieldSet {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        state: &mut BodyScan<'_>,
+        state: &mut BodyScan,
     ) -> Result<(), ReadError> {
         reader.deeper(0)?;
         if reader.text[reader.at..].starts_with(USUAL_START) {
@@ -266,7 +244,8 @@ impl FieldSet {
         if was_last(reader)? {
             reader.end()
         } else {
-            self.members(reader, limits, &mut BodyScan::new(&mut from.index))
+            // A second body would make the message invalid.
+            self.members(reader, limits, &mut BodyScan::default())
         }
     }
 
@@ -276,7 +255,7 @@ impl FieldSet {
         &mut self,
         reader: &mut Reader<'_>,
         limits: &Limits,
-        state: &mut BodyScan<'_>,
+        state: &mut BodyScan,
     ) -> Result<(), ReadError> {
         loop {
             let name_at = reader.at;
@@ -312,10 +291,10 @@ impl FieldSet {
         &mut self,
         member: Member,
         reader: &mut Reader<'_>,
-        state: &mut BodyScan<'_>,
+        state: &mut BodyScan,
     ) -> Result<(), ReadError> {
         let (start, outlined) = (reader.at, self.indexed_body);
-        let mut indexer = Indexer::new(state.index).until(state.reach);
+        let mut indexer = Indexer::new(&mut state.index).until(state.reach);
         reader.value(TOP_LEVEL, &mut indexer)?;
         let (whole, sessions, checkpoint) =
             (indexer.complete, indexer.session_ids, indexer.checkpoint);
@@ -324,7 +303,7 @@ impl FieldSet {
             .filter(|_| self.fault.is_none())
             .map(|checkpoint| ResumePoint {
                 fields: self.before_body(outlined),
-                index: *state.index,
+                index: state.index,
                 member,
                 start,
                 checkpoint,

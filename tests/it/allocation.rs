@@ -70,6 +70,9 @@ impl Peers {
     }
 }
 
+/// Makes the line with a number.
+type Lines<'l> = &'l dyn Fn(usize) -> String;
+
 /// Both sides are canonical.
 fn canonical() -> DialectOptions {
     DialectOptions::canonical()
@@ -148,7 +151,7 @@ fn allocations_with(
     measure(|| play(times)).count_total - entering
 }
 
-fn lines(count: usize, line: impl Fn(usize) -> String) -> Vec<u8> {
+fn lines(count: usize, line: Lines<'_>) -> Vec<u8> {
     (0..count).map(line).collect::<String>().into_bytes()
 }
 
@@ -186,8 +189,12 @@ fn answer(n: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{n},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n")
 }
 
-fn uuid(n: usize) -> String {
-    format!("\"5f0c7f3e-2f5b-4e0e-9d6b-{n:012}\"")
+/// A message with a quoted UUID as its id.
+fn quoted(message: fn(usize) -> String) -> impl Fn(usize) -> String {
+    move |n| {
+        let uuid = format!("\"id\":\"5f0c7f3e-2f5b-4e0e-9d6b-{n:012}\"");
+        message(n).replace(&format!("\"id\":{n}"), &uuid)
+    }
 }
 
 #[test]
@@ -200,7 +207,7 @@ fn the_counter_counts_allocations() {
 fn notifications_cost_no_allocation() {
     for from in [Side::Client, Side::Agent] {
         for (count, pad) in [(1, 0), (1, 3000), (10, 200), (300, 100), (2000, 10)] {
-            let text = lines(count, update(pad));
+            let text = lines(count, &update(pad));
             let counted = allocations(canonical, &[Round { from, text }], 50);
             assert_eq!(
                 counted, 0,
@@ -214,7 +221,7 @@ fn notifications_cost_no_allocation() {
 fn updates_without_a_matching_rule_cost_no_allocation() {
     for from in [Side::Client, Side::Agent] {
         for (count, pad) in [(1, 100), (1, 3000), (300, 100)] {
-            let text = lines(count, chunk(pad));
+            let text = lines(count, &chunk(pad));
             let counted = allocations(auto, &[Round { from, text }], 50);
             assert_eq!(counted, 0, "from the {from}: {count} updates, 50 times");
         }
@@ -223,71 +230,34 @@ fn updates_without_a_matching_rule_cost_no_allocation() {
 
 #[test]
 fn requests_and_their_answers_cost_no_allocation() {
-    for (from, dialects) in ways() {
-        let plain = ask as fn(usize) -> String;
-        for (count, ask) in [
-            (1, plain),
-            (8, plain),
-            (500, plain),
-            (1, prompt),
-            (8, prompt),
-        ] {
-            // The blocks of a prompt are read tolerantly: a rule opens the message.
-            if std::ptr::fn_addr_eq(ask, prompt as fn(usize) -> String)
-                && std::ptr::fn_addr_eq(dialects, auto as fn() -> DialectOptions)
-            {
-                continue;
-            }
-            let rounds = [
-                Round {
-                    from,
-                    text: lines(count, ask),
-                },
-                Round {
-                    from: from.other(),
-                    text: lines(count, answer),
-                },
-            ];
+    for from in [Side::Client, Side::Agent] {
+        let check = |dialects: fn() -> DialectOptions,
+                     name: &str,
+                     count,
+                     ask: Lines<'_>,
+                     answer: Lines<'_>| {
+            let there = lines(count, ask);
+            let back = lines(count, answer);
+            let rounds =
+                [(from, there), (from.other(), back)].map(|(from, text)| Round { from, text });
             let counted = allocations(dialects, &rounds, 50);
             assert_eq!(
                 counted,
                 0,
-                "{count} requests of the {from} as `{}`, 50 times",
+                "{count} requests of the {from} with {name}, 50 times: {}",
                 ask(0)
             );
-        }
-        let quoted = |n| {
-            let id = uuid(n);
-            [
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\"}}\n"),
-                format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"stopReason\":\"end_turn\"}}}}\n"
-                ),
-            ]
         };
-        let [ask, answer] = quoted(7);
-        let rounds = [
-            Round {
-                from,
-                text: ask.into_bytes(),
-            },
-            Round {
-                from: from.other(),
-                text: answer.into_bytes(),
-            },
-        ];
-        assert_eq!(
-            allocations(dialects, &rounds, 50),
-            0,
-            "a quoted UUID of the {from}"
-        );
+        for count in [1, 8, 500] {
+            check(canonical, "canonical", count, &ask, &answer);
+            check(auto, "auto", count, &ask, &answer);
+        }
+        // On `auto` the blocks of a prompt are read tolerantly: a rule opens the message.
+        for count in [1, 8] {
+            check(canonical, "canonical", count, &prompt, &answer);
+        }
+        let (ask, answer) = (quoted(ask), quoted(answer));
+        check(canonical, "canonical", 1, &ask, &answer);
+        check(auto, "auto", 1, &ask, &answer);
     }
-}
-
-/// Each side as the sender, with each choice of dialects.
-fn ways() -> impl Iterator<Item = (Side, fn() -> DialectOptions)> {
-    let variants: [fn() -> DialectOptions; 2] = [canonical, auto];
-    [Side::Client, Side::Agent]
-        .into_iter()
-        .flat_map(move |from| variants.map(|dialects| (from, dialects)))
 }

@@ -1,12 +1,13 @@
 //! Messages nested as deep as the limit allows are forwarded on a small stack.
 
 use std::thread;
-use std::time::Instant;
 
-use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use acp_relay::conversation::{DialectChoice, Note};
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::recording::redact::{Mode, Redactor};
+
+use crate::dialect::Exchange;
 
 /// A thread's stack, far below the default of 2 MiB; a debug build needs most of it to begin. It
 /// has no room for a stack frame per level.
@@ -26,19 +27,10 @@ fn messages(value: &str) -> [String; 3] {
 }
 
 fn cross() {
-    let traits = LinkTraits {
-        client_half_close: true,
-        agent_half_close: true,
-        ..LinkTraits::default()
-    };
-    let library = Library::builtin().into();
-    let limits = Limits::default();
-    let mut out = Outbox::new(&limits);
-    let dialects =
-        DialectOptions::new(&library, &DialectChoice::Auto, &DialectChoice::Auto).unwrap();
     // The body of the last of them begins on the fifth level.
-    let depth = limits.nesting - 5;
-    let mut core = Conversation::new(limits.into(), traits, dialects);
+    let depth = Limits::default().nesting - 5;
+    let auto = DialectChoice::Auto;
+    let mut exchange = Exchange::new(&Library::builtin().into(), &auto, &auto);
     let redactor = Redactor::new(Mode::Default, Vec::new(), [1; 32]);
     for (open, close) in [("[", "]"), (r#"{"token":"#, "}"), (r#"[{"a":"#, "}]")] {
         let levels = depth / open.matches(['[', '{']).count();
@@ -50,17 +42,15 @@ fn cross() {
         );
         for text in messages(&value) {
             let frame = Frame::from(text.clone());
-            core.handle_frame(Side::Agent, frame, Instant::now(), &mut out);
-            let reported = out.pop(Side::Client).unwrap();
-            let reported = std::str::from_utf8(reported.as_bytes()).unwrap();
+            let [reported, _] = exchange.send_frame(Side::Agent, frame);
+            let reported = std::str::from_utf8(reported[0].as_bytes()).unwrap();
             assert!(reported.contains(&value), "{}", &reported[..200]);
             assert!(text.contains("bare") || reported == text);
             // The result is not tested here.
             let _ = redactor.json(text.as_bytes(), Some(b"session/update"));
         }
     }
-    let note = |out: &mut Outbox| out.pop_note().map(|note| note.name());
-    let notes: Vec<_> = std::iter::from_fn(|| note(&mut out)).collect();
+    let notes: Vec<_> = exchange.notes.iter().map(Note::name).collect();
     assert!(notes.contains(&"translated"), "{notes:?}");
 }
 

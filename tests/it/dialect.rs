@@ -25,15 +25,51 @@ use std::time::Instant;
 use acp_relay::conversation::{
     Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
 };
-use acp_relay::dialect::{Library, Vector};
+use acp_relay::dialect::{Library, Translation, Translator, Vector};
 use acp_relay::jsonrpc::{Frame, Limits, Side};
 use acp_relay::observe::{Event, Observers};
 use proptest::prelude::ProptestConfig;
 use serde_json::Value;
 
-fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(Library::builtin)
+fn library() -> &'static Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(|| Arc::new(Library::builtin()))
+}
+
+/// What a translator has made of a message.
+struct Passed {
+    frame: Frame,
+    outcome: Translation,
+}
+
+/// Passes a message through a translator: its peer has sent it (`reads`), or receives it.
+fn pass(relay: &mut Translator, reads: bool, message: impl ToString) -> Passed {
+    let frame = Frame::from(message.to_string());
+    let at = line::scanned(&frame);
+    let outcome = match reads {
+        true => relay.read(&frame, &at),
+        false => relay.write(&frame, &at),
+    };
+    Passed { frame, outcome }
+}
+
+impl Passed {
+    /// What is forwarded, and what is sent back.
+    fn values(&self) -> [Vec<Value>; 2] {
+        let forwarded = self.outcome.frames(&self.frame);
+        [&forwarded, &self.outcome.replies].map(|all| all.iter().map(line::value).collect())
+    }
+
+    /// Both; each has to be a message.
+    fn all(&self) -> Vec<Frame> {
+        let all = [
+            self.outcome.frames(&self.frame),
+            self.outcome.replies.clone(),
+        ]
+        .concat();
+        all.iter().for_each(|made| drop(line::scanned(made)));
+        all
+    }
 }
 
 /// So many cases, or `PROPTEST_CASES` if that is more. A failure prints its input; there are no
@@ -57,8 +93,12 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(library: Library, client: &DialectChoice, agent: &DialectChoice) -> Self {
-        let dialects = DialectOptions::new(&Arc::new(library), client, agent).unwrap();
+    pub(crate) fn new(
+        library: &Arc<Library>,
+        client: &DialectChoice,
+        agent: &DialectChoice,
+    ) -> Self {
+        let dialects = DialectOptions::new(library, client, agent).unwrap();
         let traits = LinkTraits {
             client_half_close: true,
             agent_half_close: true,
@@ -76,17 +116,19 @@ impl Exchange {
 
     /// One side sends a message; returns what the client and the agent receive.
     pub(crate) fn send(&mut self, from: Side, message: &Value) -> [Vec<Value>; 2] {
-        let frame = Frame::from(message.to_string());
+        let received = self.send_frame(from, Frame::from(message.to_string()));
+        received.map(|all| all.iter().map(line::value).collect())
+    }
+
+    /// [`Exchange::send`] for a text.
+    pub(crate) fn send_frame(&mut self, from: Side, frame: Frame) -> [Vec<Frame>; 2] {
         let out = &mut self.out;
         self.core.handle_frame(from, frame, Instant::now(), out);
         while let Some(note) = out.pop_note() {
             self.observers.on_event(&Event::Note(&note));
             self.notes.push(note);
         }
-        [Side::Client, Side::Agent].map(|side| {
-            let received = std::iter::from_fn(|| out.pop(side));
-            received.map(|frame| line::value(&frame)).collect()
-        })
+        [Side::Client, Side::Agent].map(|side| std::iter::from_fn(|| out.pop(side)).collect())
     }
 }
 

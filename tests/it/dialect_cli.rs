@@ -214,11 +214,15 @@ fn faults_of_all_kinds_are_reported_together() {
     let mut bad = table("bad");
     bad["titel"] = json!("mistyped");
     bad["extends"] = json!(["loose-v"]);
+    bad["detect"] = json!([{"agentInfo": {"name": "a"}, "update": {"/x": 1}}]);
     bad["rules"][0]["on"] = json!({"from": "agnet"});
     bad["rules"][0]["rows"][0] = json!({"dialect": "LOUD", "canonical": "/loud", "defualt": 1});
     let second = json!({
         "id": "second", "why": "w", "on": {"from": "agent", "method": "second"},
-        "rows": [{"dialect": "/a", "canonical": "/b", "values": {"x": 1, "y": 1}}],
+        "rows": [
+            {"dialect": "/a", "canonical": "/b", "values": {"x": 1, "y": 1}},
+            {"dialect": "/c", "canonical": "/b/deep", "as": "basename"},
+        ],
     });
     bad["rules"].as_array_mut().unwrap().push(second);
     let found = faults(&bad);
@@ -236,6 +240,10 @@ fn faults_of_all_kinds_are_reported_together() {
         places,
         [
             (
+                "/detect/0",
+                "say all in one guard, as initialize_result with /agentInfo/name"
+            ),
+            (
                 "/extends",
                 "write `loose-v1` if that is meant, or add the table with --table or --dialect-dir"
             ),
@@ -245,8 +253,16 @@ fn faults_of_all_kinds_are_reported_together() {
             ("/rules/0/rows/0/dialect", "see RFC 6901"),
             ("/rules/1", "add one message in both columns"),
             (
+                "/rules/1/rows",
+                "keep one, or give each the way it is for with `only`"
+            ),
+            (
                 "/rules/1/rows/0/values",
                 "put the pair that is not written back into `read_values`"
+            ),
+            (
+                "/rules/1/rows/1/as",
+                "add `lossy` to the rule and say what is lost"
             ),
             ("/titel", "did you mean `title`?"),
         ]

@@ -43,8 +43,8 @@ impl Translator {
     }
 
     fn read_confirmation(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
-        self.legacy.last += 1;
-        let number = self.legacy.last.to_string();
+        self.actions.last += 1;
+        let number = self.actions.last.to_string();
         let slot = (NUMBER.into(), number.as_bytes().into());
         step.pending.slots.push(slot);
         message.set_text("/toolCall/toolCallId", &number);

@@ -30,11 +30,15 @@ impl Translator {
     pub(super) fn number_tool_call(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
         const CALL: &str = "/update/toolCallId";
         if step.way == Way::Read {
-            self.legacy.last += 1;
-            let number = self.legacy.last.to_string();
+            self.actions.last += 1;
+            let number = self.actions.last.to_string();
             message.set_text(CALL, &number);
             if step.original.kind == Kind::Request {
-                self.reply(step, "result", format!("{{\"id\":{number}}}").as_bytes());
+                self.reply(
+                    step,
+                    Kind::Result,
+                    format!("{{\"id\":{number}}}").as_bytes(),
+                );
             }
             return;
         }
@@ -42,17 +46,17 @@ impl Translator {
             return;
         };
         let is_first = message.text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
-        match self.legacy.numbers.get(&call) {
+        match self.actions.numbers.get(&call) {
             Some(Some(number)) => message.set_text(CALL, number),
             Some(None) if !is_first => {
-                self.legacy.queue(step.original.frame(true));
+                self.actions.queue(step.original.frame(true));
                 step.hold = Some("an update waits for the number of its tool call".into());
             }
             None if !is_first => {
                 step.hold = Some("an update of a tool call that the client does not know".into());
             }
-            _ if self.legacy.numbers.len() < NUMBERED => {
-                self.legacy.numbers.insert(call.clone(), None);
+            _ if self.actions.numbers.len() < NUMBERED => {
+                self.actions.numbers.insert(call.clone(), None);
                 step.pending.purpose = Purpose::ToolNumber(call);
             }
             _ => {}
@@ -61,7 +65,7 @@ impl Translator {
 
     /// The peer has given a number to the tool call of a confirmation.
     pub(super) fn confirmed_number(&mut self, call: &str, number: &str) {
-        let numbers = &mut self.legacy.numbers;
+        let numbers = &mut self.actions.numbers;
         if numbers.len() < NUMBERED && !numbers.contains_key(call) {
             numbers.insert(call.to_owned(), Some(number.to_owned()));
         }
@@ -70,15 +74,15 @@ impl Translator {
     pub(super) fn open_session(&mut self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
         match (step.way, message.kind) {
             // The agent has answered `initialize` or `authenticate` of a client without sessions.
-            (Way::Write, Kind::Result) if !self.legacy.session_requested => {
-                self.legacy.session_requested = true;
+            (Way::Write, Kind::Result) if !self.actions.session_requested => {
+                self.actions.session_requested = true;
                 let id = self.new_id();
                 let pending = PendingRequest {
                     purpose: Purpose::Session,
                     ..PendingRequest::of("session/new", "session/new")
                 };
                 self.insert_request(self.peer, id.as_id(), pending);
-                let folder = match self.legacy.cwd.as_str() {
+                let folder = match self.actions.cwd.as_str() {
                     "" => "/",
                     known => known,
                 };
@@ -90,23 +94,23 @@ impl Translator {
                 step.out.replies.push(made.frame(true));
             }
             (Way::Read, Kind::Result) => {
-                self.legacy.signed_out = message.get("/authMethods/0").is_some();
+                self.actions.signed_out = message.get("/authMethods/0").is_some();
             }
             (Way::Write, Kind::Request) if *message.method == *"session/new" => {
-                if self.legacy.signed_out {
+                if self.actions.signed_out {
                     step.refuse = Some(AUTH_REQUIRED.into());
-                } else if self.legacy.has_session {
+                } else if self.actions.has_session {
                     step.refuse = Some(ONE_SESSION.into());
                 }
-                self.legacy.has_session |= !self.legacy.signed_out;
+                self.actions.has_session |= !self.actions.signed_out;
             }
-            (Way::Read, Kind::Request) if !self.legacy.has_session => {
-                if !self.legacy.session_requested {
-                    step.refuse = self.legacy.session_error.clone();
+            (Way::Read, Kind::Request) if !self.actions.has_session => {
+                if !self.actions.session_requested {
+                    step.refuse = self.actions.session_error.clone();
                     return;
                 }
-                if self.legacy.prompts.len() < WAITING {
-                    self.legacy.prompts.push(step.original.frame(true));
+                if self.actions.prompts.len() < WAITING {
+                    self.actions.prompts.push(step.original.frame(true));
                 }
                 step.hold = Some("a prompt waits for its session".into());
             }
@@ -125,12 +129,12 @@ impl Translator {
             _ => return,
         };
         let session = step.pending.session.clone();
-        self.legacy.stop_notice = session.map(|session| (session, words));
+        self.actions.stop_notice = session.map(|session| (session, words));
     }
 
     /// Sends the notice of `explain_stop` before the answer that was written.
     pub(in crate::dialect) fn send_stop_notice(&mut self, frame: &Frame, out: &mut Translation) {
-        let Some((session, words)) = self.legacy.stop_notice.take() else {
+        let Some((session, words)) = self.actions.stop_notice.take() else {
             return;
         };
         let update = vec![
@@ -160,17 +164,17 @@ impl Translator {
         match text::member(&json, "id").map(String::from_utf8_lossy) {
             Some(number) => {
                 let number = Some(number.into_owned());
-                self.legacy.numbers.insert(call.to_owned(), number);
+                self.actions.numbers.insert(call.to_owned(), number);
             }
             None => {
-                self.legacy.numbers.remove(call);
+                self.actions.numbers.remove(call);
             }
         }
         out.note(DialectEvent::Swallowed, None, "the number of a tool call");
-        let mut waiting = std::mem::take(&mut self.legacy.waiting);
-        self.legacy.waiting_bytes = 0;
+        let mut waiting = std::mem::take(&mut self.actions.waiting);
+        self.actions.waiting_bytes = 0;
         let mut replies = Vec::new();
-        while self.legacy.waiting.is_empty()
+        while self.actions.waiting.is_empty()
             && let Some(frame) = waiting.pop_front()
         {
             if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
@@ -181,7 +185,7 @@ impl Translator {
         }
         waiting
             .into_iter()
-            .for_each(|frame| self.legacy.queue(frame));
+            .for_each(|frame| self.actions.queue(frame));
         out.forward = Forward::Frames(replies);
     }
 
@@ -191,12 +195,12 @@ impl Translator {
         frame: &Frame,
         out: &mut Translation,
     ) -> bool {
-        let legacy = &mut self.legacy;
-        let has_room = legacy.waiting_bytes < WAITING_BYTES && legacy.waiting.len() < WAITING;
-        if legacy.waiting.is_empty() || !has_room {
+        let actions = &mut self.actions;
+        let has_room = actions.waiting_bytes < WAITING_BYTES && actions.waiting.len() < WAITING;
+        if actions.waiting.is_empty() || !has_room {
             return false;
         }
-        legacy.queue(frame.clone());
+        actions.queue(frame.clone());
         let why = "it is queued behind a waiting message";
         out.note(DialectEvent::Held, None, why);
         out.forward = Forward::Frames(Vec::new());
@@ -213,16 +217,16 @@ impl Translator {
         out.note(DialectEvent::Swallowed, None, what);
         if message.kind == Kind::Error {
             // It is requested again after `authenticate`.
-            self.legacy.session_requested = false;
-            self.legacy.session_error = Some(message.body.json().into_owned());
+            self.actions.session_requested = false;
+            self.actions.session_error = Some(message.body.json().into_owned());
         } else {
-            self.legacy.has_session = true;
+            self.actions.has_session = true;
             let from = self.peer.other();
             self.sessions
                 .track(from, Kind::Result, "session/new", None, &message.body);
         }
         let mut replies = Vec::new();
-        for frame in std::mem::take(&mut self.legacy.prompts) {
+        for frame in std::mem::take(&mut self.actions.prompts) {
             if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
                 let done = self.read(&frame, &at);
                 collect(done, &frame, &mut replies, out);

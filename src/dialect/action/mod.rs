@@ -15,4 +15,4 @@ mod state;
 mod todo;
 mod turn;
 
-pub(super) use state::{ActionState, Legacy};
+pub(super) use state::ActionState;

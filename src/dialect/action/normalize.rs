@@ -72,7 +72,7 @@ impl Translator {
                 if let Some(methods) = methods.filter(|methods| methods.kind() == JsonType::Array) {
                     let methods = methods.json();
                     if methods.len() <= 64 << 10 {
-                        self.action_state.auth_methods = methods.into_owned();
+                        self.actions.auth_methods = methods.into_owned();
                     }
                 }
             }
@@ -80,13 +80,13 @@ impl Translator {
                 let Some(id) = message.json_at("/methodId") else {
                     return;
                 };
-                if JsonType::of(&self.action_state.auth_methods) != JsonType::Array {
+                if JsonType::of(&self.actions.auth_methods) != JsonType::Array {
                     return;
                 }
                 let same = |method: &&[u8]| {
                     text::member(method, "id").is_some_and(|own| text::same(own, &id))
                 };
-                let offered = text::items(&self.action_state.auth_methods).find(same);
+                let offered = text::items(&self.actions.auth_methods).find(same);
                 if let Some(offered) = offered {
                     let offered = Node::owned(offered.to_vec());
                     message.set("/authMethod", offered);

@@ -18,42 +18,37 @@ pub(in crate::dialect) struct ActionState {
     pub(super) auth_methods: Vec<u8>,
     /// The tool calls that have been announced.
     announced: Recent<[u8; 0], 4096, { 64 << 20 }>,
-}
-
-/// What the actions of the original protocol remember.
-#[derive(Debug, Default)]
-pub(in crate::dialect) struct Legacy {
+    // Of the original protocol.
     /// The last number given to a tool call by the bridge.
-    pub(in crate::dialect) last: u32,
+    pub(super) last: u32,
     /// The numbers of canonical tool calls; `None` until the client has answered.
-    pub(in crate::dialect) numbers: HashMap<String, Option<String>>,
+    pub(super) numbers: HashMap<String, Option<String>>,
     /// An update that waits for the number of its tool call, and all messages after it.
     pub(in crate::dialect) waiting: VecDeque<Frame>,
-    pub(in crate::dialect) waiting_bytes: usize,
+    pub(super) waiting_bytes: usize,
     /// Whether a session was requested.
-    pub(in crate::dialect) session_requested: bool,
+    pub(super) session_requested: bool,
     /// Whether the session is open.
-    pub(in crate::dialect) has_session: bool,
+    pub(super) has_session: bool,
     /// The error that answered the last request for a session.
-    pub(in crate::dialect) session_error: Option<Vec<u8>>,
+    pub(super) session_error: Option<Vec<u8>>,
     /// Prompts that wait for the session.
-    pub(in crate::dialect) prompts: Vec<Frame>,
+    pub(super) prompts: Vec<Frame>,
     /// The working directory of the relay, and so of the agent that it starts.
     pub(in crate::dialect) cwd: String,
     /// Whether the agent has reported that the user is not signed in.
-    pub(in crate::dialect) signed_out: bool,
+    pub(super) signed_out: bool,
     /// The notice to send before the answer that is being written: the session and the text.
-    pub(in crate::dialect) stop_notice: Option<(String, &'static str)>,
-}
-
-impl Legacy {
-    pub(in crate::dialect) fn queue(&mut self, frame: Frame) {
-        self.waiting_bytes += frame.len();
-        self.waiting.push_back(frame);
-    }
+    pub(super) stop_notice: Option<(String, &'static str)>,
 }
 
 impl ActionState {
+    /// Adds a message to those that wait.
+    pub(super) fn queue(&mut self, frame: Frame) {
+        self.waiting_bytes += frame.len();
+        self.waiting.push_back(frame);
+    }
+
     /// Remembers that a tool call is announced. Returns whether it was not.
     pub(super) fn announce(&mut self, session: &str, call: &str) -> bool {
         let key = format!("{} {session}{call}", session.len());

@@ -48,7 +48,7 @@ impl Translator {
             return;
         };
         let announced = text_at("/update/sessionUpdate").as_deref() == Some("tool_call");
-        if !self.action_state.announce(&session, &call) || announced {
+        if !self.actions.announce(&session, &call) || announced {
             return;
         }
         let title = text_at(&format!("{call_at}/title"))
@@ -83,7 +83,7 @@ impl Translator {
         let (Some(session), Some(call)) = (session, call) else {
             return;
         };
-        if !self.action_state.announce(&session, &call) {
+        if !self.actions.announce(&session, &call) {
             return;
         }
         let kind = text_at("/update/kind").unwrap_or_else(|| "Tool call".into());

@@ -11,7 +11,7 @@ struct Exchange(super::Exchange);
 impl Exchange {
     fn new() -> Self {
         let auto = DialectChoice::Auto;
-        Self(super::Exchange::new(super::library().clone(), &auto, &auto))
+        Self(super::Exchange::new(super::library(), &auto, &auto))
     }
 
     /// One side sends a message; returns what the other side receives.

@@ -1,50 +1,22 @@
 //! Bounds: the state of a conversation stays small however long it is and however large its
 //! messages are, no forgotten request is answered wrongly, and no message is half translated.
 
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use acp_relay::dialect::{DialectEvent, Forward, Program, Translation, Translator};
+use acp_relay::dialect::{DialectEvent, Forward, Program, Translator};
 use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::line::{scanned, value};
+use super::golden::{side, vectors};
+use super::line::value;
+use super::pass;
 
-/// The messages of the golden vectors in their dialects.
-static SEEDS: LazyLock<Vec<(String, Side, String)>> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dialect");
-    let mut seeds = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|ext| ext == "jsonl") {
-            for line in fs::read_to_string(path).unwrap().lines() {
-                let vector: Value = serde_json::from_str(line).unwrap();
-                let client = vector["direction"] == "client_to_agent";
-                let from = if client { Side::Client } else { Side::Agent };
-                let dialect = vector["dialect"].as_str().unwrap().to_owned();
-                seeds.push((dialect, from, vector["dialect_msg"].to_string()));
-            }
-        }
-    }
-    seeds.sort_by(|one, two| (&one.0, &one.2).cmp(&(&two.0, &two.2)));
-    seeds
-});
+/// The golden vectors.
+static SEEDS: LazyLock<Vec<Value>> = LazyLock::new(vectors);
 
 fn program(name: &str) -> Arc<Program> {
     super::library().program(name).unwrap()
-}
-
-/// Passes a message through a relay whose peer is on side `peer`.
-fn pass(relay: &mut Translator, peer: Side, from: Side, message: String) -> Translation {
-    let frame = Frame::from(message);
-    let at = scanned(&frame);
-    if from == peer {
-        relay.read(&frame, &at)
-    } else {
-        relay.write(&frame, &at)
-    }
 }
 
 #[test]
@@ -61,8 +33,8 @@ fn the_state_of_an_endless_conversation_stays_small() {
                     let call = format!(
                         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s{round:0200}","update":{{"sessionUpdate":"tool_call","toolCallId":"t{round:0200}","title":"T","kind":"read"}}}}}}"#
                     );
-                    let outcome = pass(&mut relay, peer, Side::Agent, call);
-                    let Forward::Frames(frames) = outcome.forward else {
+                    let Forward::Frames(frames) = pass(&mut relay, false, call).outcome.forward
+                    else {
                         continue;
                     };
                     // It has requests where canonical has notifications.
@@ -72,7 +44,7 @@ fn the_state_of_an_endless_conversation_stays_small() {
                     {
                         let answer =
                             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"id":{round}}}}}"#);
-                        pass(&mut relay, peer, Side::Client, answer);
+                        pass(&mut relay, true, answer);
                     }
                 }
             });
@@ -84,7 +56,7 @@ fn the_state_of_an_endless_conversation_stays_small() {
         assert!(second < 1 << 20, "{name} holds {second} bytes more");
         // An answer to an unknown request belongs to no request.
         let stray = r#"{"jsonrpc":"2.0","id":"never","result":{"content":"x"}}"#;
-        let outcome = pass(&mut relay, peer, Side::Client, stray.to_owned());
+        let outcome = pass(&mut relay, true, stray).outcome;
         assert_eq!(outcome.forward, Forward::Unchanged, "{name}");
         assert!(outcome.replies.is_empty(), "{name}");
     }
@@ -102,7 +74,7 @@ fn chunks(elements: usize) -> String {
 fn a_list_is_split_into_at_most_4096_messages() {
     for (elements, is_cut) in [(4096, true), (4097, false)] {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
-        let made = pass(&mut relay, Side::Agent, Side::Agent, chunks(elements));
+        let made = pass(&mut relay, true, chunks(elements)).outcome;
         let untranslatable = |note: &DialectEvent| *note == DialectEvent::Untranslatable;
         match made.forward {
             Forward::Frames(frames) => assert_eq!((frames.len(), is_cut), (elements, true)),
@@ -118,14 +90,12 @@ fn splitting_a_list_costs_linear_memory() {
     let cost = |elements: usize| {
         let mut relay = Translator::new(Side::Agent, program("acpex"));
         let chunks = chunks(elements);
-        let mut made = Translation::default();
+        let mut made = None;
         let allocated = allocation_counter::measure(|| {
-            made = pass(&mut relay, Side::Agent, Side::Agent, chunks);
+            made = Some(pass(&mut relay, true, chunks));
         });
-        let Forward::Frames(frames) = made.forward else {
-            panic!("they are chunks")
-        };
-        assert_eq!(frames.len(), elements);
+        let frames = made.map(|made| made.outcome.frames(&made.frame).len());
+        assert_eq!(frames, Some(elements));
         allocated.bytes_total
     };
     // Not with the square of their number: that would be sixteen times as much.
@@ -135,8 +105,7 @@ fn splitting_a_list_costs_linear_memory() {
 
 #[test]
 fn deep_and_wide_messages_are_translated_or_passed() {
-    let limits = Limits::default();
-    let depth = limits.nesting.min(512) - 8;
+    let depth = Limits::default().nesting.min(512) - 8;
     let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let wide = format!("[{}1]", "{},".repeat(1000));
     let many: Vec<String> = (0..300).map(|at| format!("\"k{at}\":{at}")).collect();
@@ -168,20 +137,10 @@ fn deep_and_wide_messages_are_translated_or_passed() {
                 let body = place.replace('#', heavy);
                 let text =
                     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{body}}}"#);
-                let frame = Frame::from(text);
-                let Scanned::Message(at) = scan(&frame, &limits) else {
-                    panic!("{method} is no message")
-                };
                 for peer in [Side::Client, Side::Agent] {
                     let mut relay = Translator::new(peer, program(&table.name));
-                    for outcome in [relay.read(&frame, &at), relay.write(&frame, &at)] {
-                        for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
-                            assert!(
-                                matches!(scan(made, &limits), Scanned::Message(_)),
-                                "{}",
-                                table.name
-                            );
-                        }
+                    for reads in [true, false] {
+                        pass(&mut relay, reads, &text).all();
                     }
                 }
             }
@@ -199,8 +158,8 @@ proptest! {
         which: prop::sample::Index, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4), write: bool,
     ) {
         const PARTS: [&str; 14] = ["null", "1", "\"\"", "\"a\"", "[]", "{}", "true", "-1e9", "[{}]", "{\"a\":[]}", "\"\\ud800\"", ",", "\"type\"", "\"kind\":0,"];
-        let (dialect, from, text) = which.get(&SEEDS);
-        let mut text = text.clone();
+        let vector = which.get(&SEEDS);
+        let mut text = vector["dialect_msg"].to_string();
         for (at, part) in edits {
             // A value, or the beginning of one, is replaced.
             let starts: Vec<usize> = text.match_indices([':', ',', '[']).map(|(at, _)| at + 1).collect();
@@ -209,20 +168,19 @@ proptest! {
             let part: &&str = part.get(&PARTS);
             text.replace_range(start..end, part);
         }
-        let frame = Frame::from(text);
-        if let Scanned::Message(at) = scan(&frame, &Limits::default()) {
-            let peer = if write { from.other() } else { *from };
-            let mut relay = Translator::new(peer, program(dialect));
-            let outcome = if write { relay.write(&frame, &at) } else { relay.read(&frame, &at) };
-            for made in outcome.frames(&frame).iter().chain(&outcome.replies) {
-                prop_assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)), "{made:?}");
-            }
-            let failed = outcome.notes.iter().any(|note| note.what == DialectEvent::Untranslatable);
-            if failed && outcome.fired.is_empty() {
-                let refused = outcome.replies.iter().any(|back| value(back)["error"]["code"] == -32058);
-                let whole = outcome.frames(&frame).iter().all(|made| value(made)["params"] == value(&frame)["params"]);
-                prop_assert!(whole, "{:?} {outcome:?}", String::from_utf8_lossy(frame.as_bytes()));
-                prop_assert!(refused == outcome.frames(&frame).is_empty(), "{outcome:?}");
+        if matches!(scan(&Frame::from(text.clone()), &Limits::default()), Scanned::Message(_)) {
+            let from = side(vector);
+            let peer = if write { from.other() } else { from };
+            let mut relay = Translator::new(peer, program(vector["dialect"].as_str().unwrap()));
+            let passed = pass(&mut relay, !write, text);
+            passed.all();
+            let failed = passed.outcome.notes.iter().any(|note| note.what == DialectEvent::Untranslatable);
+            if failed && passed.outcome.fired.is_empty() {
+                let [forwarded, replies] = passed.values();
+                let refused = replies.iter().any(|back| back["error"]["code"] == -32058);
+                let whole = forwarded.iter().all(|made| made["params"] == value(&passed.frame)["params"]);
+                prop_assert!(whole, "{:?} {forwarded:?}", passed.frame);
+                prop_assert!(refused == forwarded.is_empty(), "{:?} {replies:?}", passed.frame);
             }
         }
     }

@@ -6,63 +6,29 @@
 //! `vectors/detect/captures.jsonl`, and each listed exception occurs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use acp_relay::acp::{CheckedMessage, Checker, Violation};
-use acp_relay::dialect::{Detector, Library, Translator};
-use acp_relay::jsonrpc::{Frame, Kind, Limits, Scanned, Side, scan};
+use acp_relay::conversation::{DialectChoice, DialectOptions};
+use acp_relay::jsonrpc::{Frame, Kind, Side};
 use serde_json::Value;
 
 use super::detect::{transcript, vectors};
+use super::line::scanned;
 
-/// Both sides of a conversation under `auto`.
-struct Auto {
-    library: &'static Library,
-    sides: [Translator; 2],
-    known: [bool; 2],
-    handshakes: [Detector; 2],
-}
-
-impl Auto {
-    fn new() -> Self {
-        let library = super::library();
-        let loose = library.program("loose-v1").unwrap();
-        let side = |side| Translator::new(side, Arc::clone(&loose));
-        Self {
-            library,
-            sides: [side(Side::Client), side(Side::Agent)],
-            known: [false, false],
-            handshakes: Default::default(),
-        }
+/// The canonical form of a message of one side, which the other side then receives.
+fn receive(
+    auto: &mut DialectOptions,
+    from: Side,
+    frame: &Frame,
+    asked: Option<&str>,
+) -> Vec<Frame> {
+    let at = scanned(frame);
+    auto.detect(from, frame, &at, asked.map(str::as_bytes));
+    let read = auto.read(from, frame, &at).frames(frame);
+    for canonical in &read {
+        auto.write(from.other(), canonical, &scanned(canonical));
     }
-
-    /// The canonical form of a message of one side, which the other side then receives.
-    fn receive(&mut self, from: Side, frame: &Frame, asked: Option<&str>) -> Vec<Frame> {
-        let Scanned::Message(at) = scan(frame, &Limits::default()) else {
-            panic!("this is no message: {frame:?}");
-        };
-        if !self.known[from as usize]
-            && let Some(found) = self.handshakes[from as usize].detect(
-                self.library.tables(),
-                from,
-                frame,
-                &at,
-                asked,
-            )
-        {
-            let program = self.library.program(&found.dialect).unwrap();
-            self.sides[from as usize].switch_to(program);
-            self.known[from as usize] = true;
-        }
-        let read = self.sides[from as usize].read(frame, &at).frames(frame);
-        for canonical in &read {
-            let Scanned::Message(at) = scan(canonical, &Limits::default()) else {
-                panic!("this is no message: {canonical:?}");
-            };
-            let _ = self.sides[from.other() as usize].write(canonical, &at);
-        }
-        read
-    }
+    read
 }
 
 /// A place with `*` for array indexes.
@@ -100,19 +66,16 @@ fn canonical_messages_keep_their_bytes_and_others_become_canonical() {
         .map(|line| line["transcript"].as_str().unwrap())
         .collect();
     for file in files {
-        let mut auto = Auto::new();
+        let auto = DialectChoice::Auto;
+        let mut auto = DialectOptions::new(super::library(), &auto, &auto).unwrap();
         let mut before = Checker::new(false);
         let mut after = Checker::new(false);
         for (number, (from, message)) in transcript(file).into_iter().enumerate() {
             let frame = Frame::from(message.to_string());
             let verdict = before.check(Some(from), &frame);
-            let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
-                panic!("{file}: {message}");
-            };
-            let asked = matches!(at.kind, Kind::Result | Kind::Error)
-                .then(|| verdict.method.clone())
-                .flatten();
-            let read = auto.receive(from, &frame, asked.as_deref());
+            let answers = verdict.kind.is_some_and(Kind::is_answer);
+            let asked = verdict.method.as_deref().filter(|_| answers);
+            let read = receive(&mut auto, from, &frame, asked);
             let verdicts: Vec<CheckedMessage> = read
                 .iter()
                 .map(|frame| after.check(Some(from), frame))

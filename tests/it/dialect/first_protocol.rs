@@ -1,9 +1,11 @@
 //! The protocol of July 2025, in which every message is a request and there is one session: the
 //! state of its translation.
 
-use acp_relay::dialect::{Translation, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use acp_relay::dialect::Translator;
+use acp_relay::jsonrpc::Side;
 use serde_json::{Value, json};
+
+use super::pass;
 
 /// A peer of v0.0.9 on one side.
 struct Peer(Translator);
@@ -16,31 +18,13 @@ impl Peer {
 
     /// What is forwarded and what is answered when the peer sends `message`.
     fn sends(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
-        self.with(message, Translator::read)
+        pass(&mut self.0, true, message).values().into()
     }
 
     /// What is forwarded and what is answered when the peer receives `message`.
     fn receives(&mut self, message: &Value) -> (Vec<Value>, Vec<Value>) {
-        self.with(message, Translator::write)
+        pass(&mut self.0, false, message).values().into()
     }
-
-    fn with(
-        &mut self,
-        message: &Value,
-        way: fn(&mut Translator, &Frame, &acp_relay::jsonrpc::Envelope) -> Translation,
-    ) -> (Vec<Value>, Vec<Value>) {
-        let frame = Frame::from(message.to_string());
-        let Scanned::Message(at) = scan(&frame, &Limits::default()) else {
-            panic!("{message} is a message")
-        };
-        let outcome = way(&mut self.0, &frame, &at);
-        (values(&outcome.frames(&frame)), values(&outcome.replies))
-    }
-}
-
-fn values(frames: &[Frame]) -> Vec<Value> {
-    let parse = |frame: &Frame| serde_json::from_slice(frame.as_bytes()).unwrap();
-    frames.iter().map(parse).collect()
 }
 
 fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {

@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use acp_relay::dialect::{Translator, Way};
-use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::jsonrpc::Side;
 use serde_json::Value;
 
-use super::line::{scanned, value};
 use super::official_types::{deviates, known};
+use super::pass;
 
 /// One vector in progress: the peer with the dialect is the sender of its message.
 struct Play<'l> {
@@ -126,19 +126,19 @@ impl Play<'_> {
         if !message.is_object() {
             return;
         }
-        let frame = Frame::from(message.to_string());
-        let at = scanned(&frame);
-        if reads {
-            let outcome = self.translator.read(&frame, &at);
-            for made in outcome.frames(&frame) {
-                self.check(from, &value(&made), message);
-            }
-        } else {
+        if !reads {
             self.learn(from, message);
-            let outcome = self.translator.write(&frame, &at);
-            for made in outcome.replies {
-                self.check(from.other(), &value(&made), message);
-            }
+        }
+        let [forwarded, replies] = pass(&mut self.translator, reads, message).values();
+        if reads {
+            forwarded
+                .iter()
+                .for_each(|made| self.check(from, made, message));
+        } else {
+            let to = from.other();
+            replies
+                .iter()
+                .for_each(|made| self.check(to, made, message));
         }
     }
 

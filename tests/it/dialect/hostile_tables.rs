@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use acp_relay::dialect::{Library, Program, Translator};
-use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::line::{Received, scanned, value};
+use super::line::Received;
+use super::pass;
 use super::permission::{broken, options_of};
 
 /// Few enough that a table meets what it maps.
@@ -92,14 +93,8 @@ fn decide(
 ) -> Option<(Value, Option<String>, Received)> {
     let mut relay = Translator::new(dialect, program);
     let mut pass = |from: Side, message: &Value| -> Option<Value> {
-        let frame = Frame::from(message.to_string());
-        let envelope = scanned(&frame);
-        let outcome = if from == dialect {
-            relay.read(&frame, &envelope)
-        } else {
-            relay.write(&frame, &envelope)
-        };
-        outcome.frames(&frame).first().map(value)
+        let [forwarded, _] = pass(&mut relay, from == dialect, message).values();
+        forwarded.into_iter().next()
     };
     let call = json!({ "toolCallId": "t", "title": "x" });
     let params = json!({ "sessionId": "s", "toolCall": call, "options": options });

@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock};
 
 use acp_relay::dialect::table::schema;
 use acp_relay::dialect::{Converter, Library, Program, Translator};
-use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::line::{scanned, value};
+use super::pass;
 
 /// The names of all conversions, as the schema of tables lists them.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -46,15 +46,8 @@ fn convert(name: &str, reads: bool, v: &Value) -> Option<Value> {
     let peer = if reads { Side::Agent } else { Side::Client };
     let mut relay = Translator::new(peer, Arc::clone(&PROGRAMS[name]));
     let message = json!({ "jsonrpc": "2.0", "method": "m", "params": { "v": v } });
-    let frame = Frame::from(message.to_string());
-    let at = scanned(&frame);
-    let outcome = if reads {
-        relay.read(&frame, &at)
-    } else {
-        relay.write(&frame, &at)
-    };
-    let frames = outcome.frames(&frame);
-    value(&frames[0])["params"].get("v").cloned()
+    let [forwarded, _] = pass(&mut relay, reads, message).values();
+    forwarded[0]["params"].get("v").cloned()
 }
 
 fn text() -> impl Strategy<Value = String> {

@@ -11,6 +11,8 @@ use acp_relay::dialect::{Program, Translation, Translator};
 use acp_relay::jsonrpc::{Envelope, Frame, Limits, Scanned, Side, scan};
 use serde_json::{Value, json};
 
+use super::{Passed, pass};
+
 /// The two relays.
 pub(super) struct Line {
     /// At the client; its peer is an agent with the dialect.
@@ -43,6 +45,10 @@ pub(super) fn scanned(frame: &Frame) -> Envelope {
         Scanned::Message(at) => at,
         other => panic!("{}: {other:?}", String::from_utf8_lossy(frame.as_bytes())),
     }
+}
+
+fn text(frame: &Frame) -> &str {
+    std::str::from_utf8(frame.as_bytes()).unwrap()
 }
 
 pub(super) fn value(frame: &Frame) -> Value {
@@ -97,12 +103,7 @@ impl Line {
                 (Side::Client, true) | (Side::Agent, false) => &mut self.near,
                 _ => &mut self.far,
             };
-            let at = scanned(&frame);
-            let outcome = if writes {
-                relay.write(&frame, &at)
-            } else {
-                relay.read(&frame, &at)
-            };
+            let Passed { frame, outcome } = pass(relay, !writes, text(&frame));
             received.learn(&outcome);
             for made in outcome.frames(&frame) {
                 if writes {

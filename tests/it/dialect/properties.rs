@@ -5,9 +5,11 @@ use acp_relay::dialect::permission::{
     OfferedOptions, PermissionAnswer, check_read, check_write, same_options,
 };
 use acp_relay::dialect::{Forward, Translator};
-use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use acp_relay::jsonrpc::Side;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use super::pass;
 
 const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
 
@@ -99,14 +101,6 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn frame(value: &Value) -> (Frame, acp_relay::jsonrpc::Envelope) {
-    let frame = Frame::from(value.to_string());
-    match scan(&frame, &Limits::default()) {
-        Scanned::Message(at) => (frame, at),
-        other => panic!("{value}: {other:?}"),
-    }
-}
-
 proptest! {
     #![proptest_config(super::cases(256))]
 
@@ -142,14 +136,9 @@ proptest! {
         let mut translator = Translator::new(peer, program);
         let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         if request { message["id"] = json!(3); }
-        let (sent, at) = frame(&message);
-        let first = if write { translator.write(&sent, &at) } else { translator.read(&sent, &at) };
-        let answer = if error { json!({ "jsonrpc": "2.0", "id": 3, "error": result }) } else { json!({ "jsonrpc": "2.0", "id": 3, "result": result }) };
-        let (reported, at) = frame(&answer);
-        let second = if write { translator.read(&reported, &at) } else { translator.write(&reported, &at) };
-        for made in first.frames(&sent).iter().chain(&first.replies).chain(&second.frames(&reported)).chain(&second.replies) {
-            prop_assert!(matches!(scan(made, &Limits::default()), Scanned::Message(_)), "{made:?}");
-        }
+        pass(&mut translator, !write, message).all();
+        let member = if error { "error" } else { "result" };
+        pass(&mut translator, write, json!({ "jsonrpc": "2.0", "id": 3, member: result })).all();
     }
 
     #[test]
@@ -159,9 +148,7 @@ proptest! {
         let program = library.program(&tables[which % tables.len()].name).unwrap();
         let mut translator = Translator::new(Side::Agent, program);
         let text = format!("{{\"jsonrpc\":\"2.0\",{}\"method\":\"_vendor/x\",\"params\":{params}}}", " ".repeat(spaces));
-        let sent = Frame::from(text);
-        let Scanned::Message(at) = scan(&sent, &Limits::default()) else { panic!() };
-        prop_assert_eq!(translator.read(&sent, &at).forward, Forward::Unchanged);
+        prop_assert_eq!(pass(&mut translator, true, text).outcome.forward, Forward::Unchanged);
     }
 }
 
@@ -169,13 +156,8 @@ proptest! {
 fn untouched_members_keep_spelling_escapes_and_surrogates() {
     let program = super::library().program("elephant").unwrap();
     let mut agent = Translator::new(Side::Agent, program);
-    let sent = Frame::from(
-        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","kind":"channel","rawInput":{"z":1.50e+2,"a":"\ud800 \u0041\/"},"title":"\u00e9"}}}"#,
-    );
-    let Scanned::Message(at) = scan(&sent, &Limits::default()) else {
-        panic!()
-    };
-    let Forward::Frames(made) = agent.read(&sent, &at).forward else {
+    let sent = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","kind":"channel","rawInput":{"z":1.50e+2,"a":"\ud800 \u0041\/"},"title":"\u00e9"}}}"#;
+    let Forward::Frames(made) = pass(&mut agent, true, sent).outcome.forward else {
         panic!("a rule has changed it")
     };
     let made = String::from_utf8(made[0].as_bytes().to_vec()).unwrap();

@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
-use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use acp_relay::conversation::DialectChoice;
 use acp_relay::dialect::Library;
-use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::jsonrpc::Side;
 use acp_relay::policy::{Disk, MessagePolicy, PathMap, PolicyRules};
 use serde_json::{Value, json};
+
+use super::Exchange;
 
 /// An empty disk.
 #[derive(Debug)]
@@ -27,31 +28,23 @@ impl Disk for Empty {
 
 /// How many messages a client of that dialect receives when a guarded agent calls that method.
 fn passes(library: &Arc<Library>, dialect: &str, method: &str) -> usize {
-    let limits = Limits::default();
-    let choice = DialectChoice::Named(dialect.to_owned());
-    let dialects = DialectOptions::new(library, &choice, &DialectChoice::Canonical).unwrap();
-    let traits = LinkTraits {
-        client_half_close: true,
-        agent_half_close: true,
-        ..LinkTraits::default()
-    };
+    let client = DialectChoice::Named(dialect.to_owned());
+    let mut exchange = Exchange::new(library, &client, &DialectChoice::Canonical);
     let rules = PolicyRules {
         guarded: true,
         ..PolicyRules::default()
     };
     let policy = MessagePolicy::new(rules, PathMap::default(), Box::new(Empty));
-    let mut core = Conversation::new(Arc::new(limits.clone()), traits, dialects)
-        .with_policy(Some(Box::new(policy)));
-    let mut out = Outbox::new(&limits);
+    exchange.core = exchange.core.with_policy(Some(Box::new(policy)));
     let params = json!({ "sessionId": "s", "path": "/etc/x", "content": "" });
-    for call in [
+    let calls = [
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }),
         json!({ "jsonrpc": "2.0", "method": method, "params": params }),
-    ] {
-        let frame = Frame::from(call.to_string());
-        core.handle_frame(Side::Agent, frame, Instant::now(), &mut out);
-    }
-    std::iter::from_fn(|| out.pop(Side::Client)).count()
+    ];
+    let received = calls
+        .iter()
+        .map(|call| exchange.send(Side::Agent, call)[0].len());
+    received.sum()
 }
 
 /// Methods of an agent that a table names other than canonical does.

@@ -5,12 +5,12 @@
 
 use std::fmt::Write;
 
-use acp_relay::dialect::{Translation, Translator};
-use acp_relay::jsonrpc::{Frame, Side};
+use acp_relay::dialect::Translator;
+use acp_relay::jsonrpc::Side;
 use serde_json::Value;
 
 use super::golden::{examples, side, vectors};
-use super::line::{scanned, value};
+use super::pass;
 
 /// Members that no rule reads, and some rules carry as text: their spelling is kept.
 const CARRIED: [&str; 4] = ["rawInput", "rawOutput", "input", "arguments"];
@@ -97,20 +97,8 @@ fn results(vector: &Value, peer: Side, oddly: bool) -> Vec<Value> {
             text.clear();
             spell(&line[column], &mut text);
         }
-        let frame = Frame::from(text);
-        let at = scanned(&frame);
-        let outcome: Translation = if reads {
-            translator.read(&frame, &at)
-        } else {
-            translator.write(&frame, &at)
-        };
-        results.extend(
-            outcome
-                .frames(&frame)
-                .iter()
-                .map(|frame| plain(value(frame))),
-        );
-        results.extend(outcome.replies.iter().map(|frame| plain(value(frame))));
+        let values = pass(&mut translator, reads, text).values().concat();
+        results.extend(values.into_iter().map(plain));
     }
     results
 }

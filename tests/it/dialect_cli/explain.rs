@@ -54,7 +54,11 @@ impl Exchange {
         }
         let agent = DialectChoice::Named("mishaps".to_owned());
         let client = DialectChoice::Canonical;
-        Self(crate::dialect::Exchange::new(library, &client, &agent))
+        Self(crate::dialect::Exchange::new(
+            &library.into(),
+            &client,
+            &agent,
+        ))
     }
 
     /// The agent sends it; returns what the two sides receive.
