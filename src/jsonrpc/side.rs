@@ -4,6 +4,7 @@
 //! connection and whichever way a message travels.
 
 use std::fmt;
+use std::str::FromStr;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
@@ -38,6 +39,17 @@ impl Side {
             Self::Client => "client",
             Self::Agent => "agent",
         }
+    }
+}
+
+impl FromStr for Side {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut sides = [Self::Client, Self::Agent].into_iter();
+        sides
+            .find(|side| side.name() == text)
+            .ok_or_else(|| format!("{text:?} is not known; expected client, agent"))
     }
 }
 

@@ -67,7 +67,9 @@ impl Passed {
             self.outcome.replies.clone(),
         ]
         .concat();
-        all.iter().for_each(|made| drop(line::scanned(made)));
+        for made in &all {
+            line::scanned(made);
+        }
         all
     }
 }

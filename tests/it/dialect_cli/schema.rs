@@ -50,7 +50,7 @@ fn a_strange_word_gets_the_known_ones() {
     rule["rows"] = json!([{"dialect": "/a", "canonical": "/a", "as": STRANGE}]);
     let found = faults(&probe);
     for (place, remedy) in [
-        ("/speaker", "one of: both, client, agent"),
+        ("/speaker", "one of: client, agent"),
         (
             "/detect/0/QQQQQQQQQQQQ",
             "known here: agentInfo, clientInfo, ",

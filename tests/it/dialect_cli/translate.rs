@@ -228,17 +228,6 @@ fn auto_does_not_change_captures_of_real_agents() {
 }
 
 #[test]
-fn only_an_input_dialect_can_be_detected() {
-    let outcome = relay(&["translate", "--to", "auto"], "");
-    assert_eq!(outcome.code, Some(64));
-    assert!(
-        outcome.stderr.contains("name the dialect"),
-        "{}",
-        outcome.stderr
-    );
-}
-
-#[test]
 fn captures_may_use_other_names_of_the_direction() {
     for spelled in ["\"dir\":\"agent_to_client\"", "\"side\":\"agent\""] {
         let line = PLAN.replace("\"dir\":\"a2c\"", spelled);
