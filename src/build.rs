@@ -33,7 +33,8 @@ fn main() {
         let name = name.to_str().expect("table names are ASCII");
         let path = path.to_str().expect("the path is UTF-8");
         headers.push(header(path));
-        writeln!(list, "    ({name:?}, include_str!({path:?})),").expect("a string takes it all");
+        let shown = format!("mappings/{name}");
+        writeln!(list, "    ({shown:?}, include_str!({path:?})),").expect("a string takes it all");
     }
     list.push_str("]\n");
     let out = env::var("OUT_DIR").expect("cargo sets it");

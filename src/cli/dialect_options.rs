@@ -195,7 +195,8 @@ impl Dialects {
 
 /// The names of the built-in dialects, and of the other choices. A table's file has its name.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let tables = Library::builtin_files().filter_map(|(file, _)| file.strip_suffix(".json"));
+    let tables = Library::builtin_files()
+        .filter_map(|(file, _)| file.strip_prefix("mappings/")?.strip_suffix(".json"));
     ["auto", "canonical"].into_iter().chain(tables)
 }
 

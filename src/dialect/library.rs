@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use super::program::{Program, StackEntry};
 use super::table::{Rule, Table, TableFaults, nearest};
 
-/// The files in `mappings/`, by name: names and texts.
+/// The files in `mappings/`, by name: paths and texts. The names lie among the texts: a name that is
+/// not read keeps the text beside it out of memory.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
 
 /// Their headers, in the same order.
@@ -72,9 +73,9 @@ impl Library {
         let mut library = Self::default();
         let headers: Vec<Table> =
             serde_json::from_str(HEADERS).expect("the built-in tables have no faults");
-        for ((name, text), header) in BUILTIN.iter().zip(headers) {
+        for ((file, text), header) in BUILTIN.iter().zip(headers) {
             library.put(Source {
-                file: format!("mappings/{name}").into(),
+                file: (*file).into(),
                 text: (*text).into(),
                 builtin: true,
                 header: Arc::new(header),
@@ -223,7 +224,7 @@ impl Library {
         Ok(stack)
     }
 
-    /// The built-in tables: the names of their files, and their text.
+    /// The built-in tables: the paths of their files, and their text.
     pub fn builtin_files() -> impl Iterator<Item = (&'static str, &'static str)> {
         BUILTIN.iter().copied()
     }
