@@ -28,6 +28,48 @@ for line in sys.stdin:
     sys.stdout.flush()
 "#;
 
+/// A row of a file in `tests/vectors/secrets`.
+pub(super) struct Vector {
+    /// The name of the file.
+    kind: String,
+    pub(super) row: Value,
+    /// Its text or message, with values in place of its placeholders.
+    pub(super) given: String,
+    pub(super) secrets: Vec<String>,
+}
+
+/// All vectors; the values are different in each.
+pub(super) fn vectors() -> Vec<Vector> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
+    let mut vectors = Vec::new();
+    let files = fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let template = row["message"].as_str().or_else(|| row["text"].as_str());
+            let number = vectors.len();
+            let key = format!("abcdefgh{:010}abcdefgh", 1_234_567_890 + 7919 * number);
+            let weak = format!("hunter{number:03}swordfish");
+            let given = template
+                .unwrap()
+                .replace("K3Y", &key)
+                .replace("WEAK", &weak);
+            let mut secrets = vec![key, weak];
+            secrets.retain(|meant| given.contains(meant));
+            secrets.extend(row["secret"].as_str().map(str::to_owned));
+            vectors.push(Vector {
+                kind: path.file_stem().unwrap().to_string_lossy().into_owned(),
+                row,
+                given,
+                secrets,
+            });
+        }
+    }
+    vectors
+}
+
 /// A text or a message with secrets, and the secrets.
 struct Case {
     name: String,
@@ -37,51 +79,22 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
-    let mut cases = Vec::new();
-    let files = fs::read_dir(folder).unwrap();
-    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    files.sort();
-    for path in files {
-        let kind = path.file_stem().unwrap().to_string_lossy().into_owned();
-        for line in fs::read_to_string(&path).unwrap().lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
-            let template = row["message"]
-                .as_str()
-                .or_else(|| row["text"].as_str())
-                .unwrap();
-            // The values of the placeholders, different in each vector.
-            let meant = [
-                (
-                    "K3Y",
-                    format!("abcdefgh{:010}abcdefgh", 1_234_567_890 + 7919 * cases.len()),
-                ),
-                ("WEAK", format!("hunter{:03}swordfish", cases.len())),
-            ];
-            let given = meant
-                .iter()
-                .fold(template.to_owned(), |text, (word, meant)| {
-                    text.replace(word, meant)
-                });
-            let meant = meant.iter().map(|(_, meant)| meant.as_str());
-            let secrets = meant
-                .filter(|meant| given.contains(meant))
-                .chain(row["secret"].as_str());
-            let secrets: Vec<String> = secrets.map(str::to_owned).collect();
-            // An `authenticate` message is known by its method alone.
-            if row["kept"] != true && !secrets.is_empty() && kind != "authenticate" {
-                let message = row["message"].as_str();
-                cases.push(Case {
-                    name: format!("{kind}: {}", row["name"]),
-                    message: message.and_then(|_| serde_json::from_str(&given).ok()),
-                    text: given,
-                    secrets,
-                });
-            }
-        }
-    }
-    assert!(cases.len() > 400, "only {} vectors", cases.len());
-    cases
+    let mut vectors = vectors();
+    // An `authenticate` message is known by its method alone.
+    vectors.retain(|one| {
+        one.row["kept"] != true && !one.secrets.is_empty() && one.kind != "authenticate"
+    });
+    assert!(vectors.len() > 400, "only {} vectors", vectors.len());
+    let case = |vector: Vector| Case {
+        name: format!("{}: {}", vector.kind, vector.row["name"]),
+        message: match vector.row["message"] {
+            Value::String(_) => serde_json::from_str(&vector.given).ok(),
+            _ => None,
+        },
+        text: vector.given,
+        secrets: vector.secrets,
+    };
+    vectors.into_iter().map(case).collect()
 }
 
 /// A folder with the agent and its input.

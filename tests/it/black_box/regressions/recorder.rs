@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::super::secrets::{Vector, vectors};
 use crate::support::http::INITIALIZE;
 use crate::support::link::run as block_on;
 use crate::support::program::run_on;
@@ -140,34 +141,6 @@ fn invalid_bytes_survive_captures_and_replays() {
 
 const KEY: &str = "abcdefgh0123456789abcdefgh";
 
-/// The values of the placeholders in the vectors.
-const VALUES: [(&str, &str); 2] = [("K3Y", KEY), ("WEAK", "hunter2swordfish")];
-
-/// Each vector of `tests/vectors/secrets`: the row, and what its agent prints.
-fn vectors() -> Vec<(Value, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/secrets");
-    let mut rows = Vec::new();
-    let files = fs::read_dir(folder).unwrap();
-    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    files.sort();
-    for file in files {
-        for line in fs::read_to_string(file).unwrap().lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
-            let text = row["message"]
-                .as_str()
-                .or_else(|| row["text"].as_str())
-                .unwrap();
-            let text = VALUES
-                .iter()
-                .fold(text.replace('\n', "\\n"), |text, (word, meant)| {
-                    text.replace(word, meant)
-                });
-            rows.push((row, text));
-        }
-    }
-    rows
-}
-
 #[test]
 fn a_recording_lacks_the_secrets_of_the_vectors_and_keeps_the_rest() {
     block_on(async {
@@ -175,7 +148,8 @@ fn a_recording_lacks_the_secrets_of_the_vectors_and_keeps_the_rest() {
         let tapes = folder.path().join("tapes");
         let vectors = vectors();
         let lines = folder.path().join("lines");
-        let printed: Vec<&str> = vectors.iter().map(|(_, text)| text.as_str()).collect();
+        let printed = vectors.iter().map(|one| one.given.replace('\n', "\\n"));
+        let printed: Vec<String> = printed.collect();
         fs::write(&lines, printed.join("\n") + "\n").unwrap();
         let answer = r#"{"jsonrpc":"2.0","id":0,"result":{}}"#;
         let agent = format!(
@@ -197,15 +171,13 @@ fn a_recording_lacks_the_secrets_of_the_vectors_and_keeps_the_rest() {
             })
             .collect();
         assert_eq!(kept.len(), vectors.len());
-        for ((row, text), kept) in vectors.iter().zip(&kept) {
+        for ((Vector { row, secrets, .. }, text), kept) in vectors.iter().zip(&printed).zip(&kept) {
             let name = &row["name"];
             if row["kept"] == true {
                 assert_eq!(kept, text, "{name}");
                 continue;
             }
-            let meant = VALUES.iter().map(|(_, meant)| *meant);
-            let secrets = meant.filter(|meant| text.contains(meant));
-            for secret in secrets.chain(row["secret"].as_str()) {
+            for secret in secrets {
                 assert!(!kept.contains(secret), "{name}: {secret} is in {kept}");
             }
             let stays = row["stays"].as_str().unwrap_or_default();
