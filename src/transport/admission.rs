@@ -4,20 +4,48 @@
 //! The decision itself is `auth`'s; clients over HTTP are handled elsewhere.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{IncomingLink, Link, LinkError, OpenError, OpenErrorKind, Setup, clock, open_error};
-use crate::auth::{Credentials, Denial, Principal, RejectReason};
+use super::{
+    AcceptFuture, BoxFuture, Endpoint, IncomingLink, Link, LinkError, Listener, OpenError,
+    OpenErrorKind, Setup, clock, open_error,
+};
+use crate::auth::{Credentials, RejectReason};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{CloseReason, Id};
 
 /// Time limit for sending the error to a rejected client.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Authenticates a new client. Its link is opened by the worker that will serve it.
+/// A bound socket whose clients speak over a byte stream.
+pub(super) struct StreamListener<S> {
+    pub(super) socket: S,
+    pub(super) at: Endpoint,
+    pub(super) setup: Setup,
+    /// Accepts the next client.
+    pub(super) next: for<'a> fn(&'a Self) -> BoxFuture<'a, io::Result<IncomingLink>>,
+}
+
+impl<S: Send + Sync> Listener for StreamListener<S> {
+    fn accept(&mut self) -> AcceptFuture<'_> {
+        let next = (self.next)(self);
+        Box::pin(async move { Some(next.await) })
+    }
+
+    fn address(&self) -> Endpoint {
+        self.at.clone()
+    }
+
+    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
+        self.setup = setup.clone();
+        Ok(())
+    }
+}
+
+/// Authenticates a new client. Its link is opened by the worker that will serve it; a rejected
+/// client receives an error.
 pub(super) fn admit(
     from: String,
     credentials: &Credentials,
@@ -30,38 +58,24 @@ pub(super) fn admit(
     let (name, setup) = (from.clone(), setup.clone());
     let finish = Box::pin(async move {
         let link = open(name.clone(), &setup);
-        let link = link.map_err(|source| open_error::not_accepted(&name, &source))?;
-        decide(decision, link, &setup, scheme).await
+        let mut link = link.map_err(|source| open_error::not_accepted(&name, &source))?;
+        if let Ok(principal) = decision {
+            link.peer.principal = Some(principal);
+            return Ok(link);
+        }
+        setup.gate.rejected(scheme, RejectReason::Auth);
+        let user = setup.gate.user_name();
+        let what = format!("it is not known to be a program of the user {user}");
+        let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
+            .with_remedy("Connect it over http:// or ws:// with a token");
+        // The client may have disconnected already, or read too slowly.
+        let _ = timeout(REJECT_TIMEOUT, reject(link)).await;
+        Err(fault)
     });
     IncomingLink {
         from,
         finish,
         worker,
-    }
-}
-
-/// The link of an admitted client; a rejected client receives an error.
-async fn decide(
-    decision: Result<Arc<Principal>, Denial>,
-    mut link: Link,
-    setup: &Setup,
-    scheme: &'static str,
-) -> Result<Link, OpenError> {
-    match decision {
-        Ok(principal) => {
-            link.peer.principal = Some(principal);
-            Ok(link)
-        }
-        Err(_) => {
-            setup.gate.rejected(scheme, RejectReason::Auth);
-            let user = setup.gate.user_name();
-            let what = format!("it is not known to be a program of the user {user}");
-            let fault = OpenError::new(OpenErrorKind::Forbidden, &link.peer.name, what)
-                .with_remedy("Connect it over http:// or ws:// with a token");
-            // The client may have disconnected already, or read too slowly.
-            let _ = timeout(REJECT_TIMEOUT, reject(link)).await;
-            Err(fault)
-        }
     }
 }
 

@@ -22,23 +22,15 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{
-    AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Setup,
-};
-use super::{admission, open_error, owner, stream};
+use super::admission::{StreamListener, admit};
+use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Setup};
+use super::{open_error, owner, stream};
 use crate::auth::address::is_public;
 use crate::auth::{Credentials, Gate, Reachability};
 use crate::jsonrpc::Limits;
 
 /// Shortest keepalive time of the system.
 const MIN_KEEPALIVE: Duration = Duration::from_secs(1);
-
-/// A bound `tcp://` endpoint.
-struct Bound {
-    socket: TcpListener,
-    at: Endpoint,
-    setup: Setup,
-}
 
 /// Connects to `tcp://HOST:PORT`.
 pub(super) async fn connect(
@@ -60,55 +52,36 @@ pub(super) async fn listen(
 ) -> Result<Box<dyn Listener>, OpenError> {
     let (socket, port) = bind(at, host, port, setup).await?;
     let host = host.to_owned();
-    Ok(Box::new(Bound {
+    Ok(Box::new(StreamListener {
         socket,
         at: Endpoint::Tcp { host, port },
         setup: setup.clone(),
+        next: |bound| Box::pin(next(bound)),
     }))
 }
 
-impl Listener for Bound {
-    fn accept(&mut self) -> AcceptFuture<'_> {
-        Box::pin(async move { Some(self.next().await) })
-    }
-
-    fn address(&self) -> Endpoint {
-        self.at.clone()
-    }
-
-    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
-        self.setup = setup.clone();
-        Ok(())
-    }
-}
-
-impl Bound {
-    async fn next(&mut self) -> io::Result<IncomingLink> {
-        let (stream, address) = accept(&self.socket, &self.setup.limits).await?;
-        let place = if self.at.is_loopback() {
-            Reachability::Loopback
-        } else {
-            Reachability::Network
-        };
-        let user = user_of(&stream, address, &self.setup.gate, place);
-        let credentials = Credentials {
-            reachability: place,
-            address: Some(address.ip()),
-            user,
-            certificate: None,
-            token: None,
-        };
-        let from = format!("tcp://{address}");
-        let stream = stream.into_std()?;
-        let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
-        Ok(admission::admit(
-            from,
-            &credentials,
-            &self.setup,
-            "tcp",
-            open,
-        ))
-    }
+async fn next(bound: &StreamListener<TcpListener>) -> io::Result<IncomingLink> {
+    let StreamListener {
+        socket, at, setup, ..
+    } = bound;
+    let (stream, address) = accept(socket, &setup.limits).await?;
+    let place = if at.is_loopback() {
+        Reachability::Loopback
+    } else {
+        Reachability::Network
+    };
+    let user = user_of(&stream, address, &setup.gate, place);
+    let credentials = Credentials {
+        reachability: place,
+        address: Some(address.ip()),
+        user,
+        certificate: None,
+        token: None,
+    };
+    let from = format!("tcp://{address}");
+    let stream = stream.into_std()?;
+    let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
+    Ok(admit(from, &credentials, setup, "tcp", open))
 }
 
 fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {

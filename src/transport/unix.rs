@@ -23,11 +23,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
+use super::admission::{StreamListener, admit};
 use super::open_error::{self, not_bound};
-use super::{
-    AcceptFuture, Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup,
-};
-use super::{admission, stream};
+use super::stream;
+use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup};
 use crate::auth::{Credentials, Reachability};
 
 /// Connections that the system queues until they are accepted.
@@ -38,13 +37,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two attempts to lock: waiting for the lock would block a thread.
 const LOCK_RETRY: Duration = Duration::from_millis(5);
 
-/// A bound `unix:` endpoint.
-struct Bound {
-    /// Dropped first: while the socket still listens, no other relay replaces the file.
-    file: SocketFile,
-    socket: UnixListener,
-    setup: Setup,
-}
+/// Its file is dropped first: while the socket still listens, no other relay replaces the file.
+type Bound = StreamListener<(SocketFile, UnixListener)>;
 
 /// The file of a bound socket, removed with it unless the file was replaced.
 #[derive(Debug)]
@@ -78,11 +72,11 @@ pub(super) async fn listen(
         }
         None => bind_unix(at, path).await?,
     };
-    let setup = setup.clone();
-    Ok(Box::new(Bound {
-        file,
-        socket,
-        setup,
+    Ok(Box::new(StreamListener {
+        socket: (file, socket),
+        at: at.clone(),
+        setup: setup.clone(),
+        next: |bound| Box::pin(next(bound)),
     }))
 }
 
@@ -136,46 +130,26 @@ pub(super) fn check_path(at: &Endpoint, path: &Path) -> Result<(), OpenError> {
     }
 }
 
-impl Listener for Bound {
-    fn accept(&mut self) -> AcceptFuture<'_> {
-        Box::pin(async move { Some(self.next().await) })
+async fn next(bound: &Bound) -> io::Result<IncomingLink> {
+    let StreamListener {
+        socket, at, setup, ..
+    } = bound;
+    let (stream, _) = socket.1.accept().await?;
+    let peer = stream.peer_cred().ok();
+    let mut from = at.to_string();
+    if let Some(process) = peer.and_then(|peer| peer.pid()) {
+        from = format!("{from} (process {process})");
     }
-
-    fn address(&self) -> Endpoint {
-        Endpoint::Unix(self.file.path.clone())
-    }
-
-    fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
-        self.setup = setup.clone();
-        Ok(())
-    }
-}
-
-impl Bound {
-    async fn next(&mut self) -> io::Result<IncomingLink> {
-        let (stream, _) = self.socket.accept().await?;
-        let peer = stream.peer_cred().ok();
-        let mut from = self.address().to_string();
-        if let Some(process) = peer.and_then(|peer| peer.pid()) {
-            from = format!("{from} (process {process})");
-        }
-        let credentials = Credentials {
-            reachability: Reachability::Socket,
-            address: None,
-            user: peer.map(|peer| peer.uid()),
-            certificate: None,
-            token: None,
-        };
-        let stream = stream.into_std()?;
-        let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
-        Ok(admission::admit(
-            from,
-            &credentials,
-            &self.setup,
-            "unix",
-            open,
-        ))
-    }
+    let credentials = Credentials {
+        reachability: Reachability::Socket,
+        address: None,
+        user: peer.map(|peer| peer.uid()),
+        certificate: None,
+        token: None,
+    };
+    let stream = stream.into_std()?;
+    let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
+    Ok(admit(from, &credentials, setup, "unix", open))
 }
 
 impl SocketFile {
