@@ -142,10 +142,6 @@ impl Caller {
         self.begin(head).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Reply {
-        self.ask("GET", path, &[], "").await
-    }
-
     /// Posts a message.
     pub(crate) async fn post(&self, fields: &[(&str, &str)], body: &str) -> Reply {
         let json = [("content-type", "application/json")];
