@@ -1,7 +1,9 @@
 //! The database of threads and runs: SQLite, in a file or in memory.
 //!
-//! Jobs run on the only connection, in threads for blocking work, each on the rows of one owner. Every state of a run is committed before a client
-//! receives it, so a relay that is killed loses nothing that it has reported.
+//! A row is a JSON document, from which SQLite derives the columns that queries need. Jobs run on
+//! the only connection, in threads for blocking work, each on the rows of one owner. Every state of
+//! a run is committed before a client receives it, so a relay that is killed loses nothing that it
+//! has reported.
 //!
 //! # Decisions
 //!
@@ -24,50 +26,47 @@ use rusqlite::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::api::error::{ApiError, ApiResult, RpcError};
+use super::api::page::ResultPage;
 use super::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
 use super::api::search::{RunFilter, Search, ThreadFilter, contains_all};
-use super::api::thread::{Thread, ThreadMetadata, ThreadStatus, TurnRecord};
+use super::api::thread::{Thread, ThreadStatus, TurnRecord};
 
 /// Marks the relay's databases (SQLite's `application_id`): "ACPR".
 const APPLICATION_ID: i64 = 0x4143_5052;
 
 /// The version of the tables (SQLite's `user_version`).
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE threads (
-    id TEXT NOT NULL, agent TEXT, session TEXT, created INTEGER NOT NULL,
-    updated INTEGER NOT NULL, metadata TEXT NOT NULL, setup TEXT NOT NULL,
-    owner TEXT NOT NULL, PRIMARY KEY (owner, id)
-) WITHOUT ROWID;
+    owner TEXT NOT NULL, doc TEXT NOT NULL,
+    id AS (doc ->> 'id'), agent AS (doc ->> 'agent'), session AS (doc ->> 'session')
+);
+CREATE UNIQUE INDEX threads_by_id ON threads (owner, id);
 CREATE INDEX threads_by_session ON threads (session);
 CREATE TABLE runs (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
-    thread TEXT, status TEXT NOT NULL, version INTEGER NOT NULL, created INTEGER NOT NULL,
-    updated INTEGER NOT NULL, creation TEXT NOT NULL, outcome TEXT, webhook TEXT,
-    owner TEXT NOT NULL
+    n INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, doc TEXT NOT NULL, webhook TEXT,
+    id AS (doc ->> 'run_id'), agent AS (doc ->> 'agent_id'), thread AS (doc ->> 'thread_id'),
+    status AS (doc ->> 'status')
 );
+CREATE UNIQUE INDEX runs_by_id ON runs (id);
 CREATE INDEX runs_by_thread ON runs (owner, thread, n);
 CREATE INDEX runs_by_status ON runs (status, n);
 CREATE TABLE turns (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, thread TEXT NOT NULL, run TEXT NOT NULL,
-    at INTEGER NOT NULL, vals TEXT NOT NULL, messages TEXT NOT NULL,
-    owner TEXT NOT NULL DEFAULT ''
+    n INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, thread TEXT NOT NULL,
+    doc TEXT NOT NULL
 );
 CREATE INDEX turns_by_thread ON turns (owner, thread, n);
 ";
 
 /// The error of a run that an earlier process has not finished.
 const INTERRUPTED: &str = "the relay stopped during the run";
-
-const RUN: &str = "id, agent, thread, status, created, updated, creation, outcome";
-const THREAD: &str = "id, agent, session, created, updated, metadata, setup";
 
 /// The database. The lock is fair, so jobs run in order.
 #[derive(Clone, Debug)]
@@ -98,7 +97,7 @@ impl RunStore {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let orphans = fail_unfinished(&connection, now).map_err(|error| describe(&error))?;
+        let orphans = fail_unfinished(&connection, &now).map_err(|error| describe(&error))?;
         Ok((Self(Arc::new(Mutex::new(connection))), orphans))
     }
 
@@ -133,21 +132,8 @@ impl Rows<'_> {
         webhook: Option<&str>,
         keep: usize,
     ) -> ApiResult<()> {
-        self.execute(
-            "INSERT INTO runs (id, agent, thread, status, version, created, updated, creation, \
-             webhook, owner) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?9)",
-            params![
-                run.id.to_string(),
-                run.agent.to_string(),
-                run.thread.map(|id| id.to_string()),
-                run.status.to_string(),
-                run.created.0,
-                run.updated.0,
-                run.creation.to_string(),
-                webhook,
-                self.owner,
-            ],
-        )?;
+        let sql = "INSERT INTO runs (owner, doc, webhook) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![self.owner, text(run), webhook])?;
         let oldest = self.connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
         let sql = "DELETE FROM runs WHERE n <= ?1 AND status NOT IN ('pending', 'interrupted')";
         self.execute(sql, [oldest])?;
@@ -156,15 +142,8 @@ impl Rows<'_> {
 
     /// Writes the state of a run.
     pub(super) fn update_run(&self, run: &RunRecord) -> ApiResult<()> {
-        self.execute(
-            "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4 WHERE id = ?1",
-            params![
-                run.id.to_string(),
-                run.status.to_string(),
-                run.updated.0,
-                run.outcome.as_ref().map(text),
-            ],
-        )?;
+        let sql = "UPDATE runs SET doc = ?2 WHERE id = ?1";
+        self.execute(sql, [run.id.to_string(), text(run)])?;
         Ok(())
     }
 
@@ -173,8 +152,7 @@ impl Rows<'_> {
     /// # Errors
     /// 404, when the owner has no such run.
     pub(super) fn run(&self, id: Uuid) -> ApiResult<RunRecord> {
-        let sql = format!("SELECT {RUN} FROM runs WHERE id = ?1 AND owner = ?2");
-        let found = self.find(&sql, id, run)?;
+        let found = self.find("SELECT doc FROM runs WHERE id = ?1 AND owner = ?2", id, doc)?;
         found.ok_or(ApiError::not_found("there is no such run"))
     }
 
@@ -191,43 +169,27 @@ impl Rows<'_> {
         thread: Option<Uuid>,
         search: &Search<RunFilter>,
     ) -> ApiResult<Vec<RunRecord>> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {RUN} FROM runs WHERE (?1 IS NULL OR thread = ?1) \
-             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR agent = ?3) AND owner = ?4 \
-             ORDER BY n DESC"
-        ))?;
         let wanted = &search.wanted;
         let [thread, agent] = [thread, wanted.agent].map(|id| id.map(|id| id.to_string()));
         let status = wanted.status.map(|status| status.to_string());
-        let found = statement.query_map(params![thread, status, agent, self.owner], run)?;
-        let fits = |run: &SqlResult<RunRecord>| {
-            let metadata = run.as_ref().map(|run| run.creation["metadata"].as_object());
-            let has = |all| contains_all(all, &wanted.metadata);
-            wanted.metadata.is_empty() || metadata.map_or(true, |all| all.is_some_and(has))
+        let fits = |run: &RunRecord| {
+            let metadata = run.creation["metadata"].as_object();
+            wanted.metadata.is_empty()
+                || metadata.is_some_and(|all| contains_all(all, &wanted.metadata))
         };
-        Ok(search
-            .page
-            .slice(found.filter(fits))
-            .collect::<SqlResult<_>>()?)
+        let sql = "SELECT doc FROM runs WHERE (?1 IS NULL OR thread = ?1) \
+             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR agent = ?3) AND owner = ?4 \
+             ORDER BY n DESC";
+        let of = params![thread, status, agent, self.owner];
+        self.list(sql, of, doc, fits, search.page)
     }
 
     /// Inserts a thread; `false` when there are `max` already, or the owner has one of that id.
     pub(super) fn insert_thread(&self, thread: &Thread, max: usize) -> ApiResult<bool> {
-        let inserted = self.execute(
-            "INSERT OR IGNORE INTO threads SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9 \
-             WHERE (SELECT count(*) FROM threads) < ?8",
-            params![
-                thread.id.to_string(),
-                thread.agent.map(|id| id.to_string()),
-                thread.metadata.session,
-                thread.created.0,
-                thread.updated.0,
-                text(&thread.metadata.given),
-                thread.setup.to_string(),
-                i64::try_from(max).unwrap_or(i64::MAX),
-                self.owner,
-            ],
-        )?;
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let sql = "INSERT OR IGNORE INTO threads (owner, doc) SELECT ?1, ?2 \
+             WHERE (SELECT count(*) FROM threads) < ?3";
+        let inserted = self.execute(sql, params![self.owner, text(thread), max])?;
         Ok(inserted == 1)
     }
 
@@ -242,19 +204,8 @@ impl Rows<'_> {
     ) -> ApiResult<Thread> {
         let mut thread = self.thread(id)?;
         change(&mut thread);
-        self.execute(
-            "UPDATE threads SET agent = ?2, session = ?3, updated = ?4, metadata = ?5, setup = ?6 \
-             WHERE id = ?1 AND owner = ?7",
-            params![
-                thread.id.to_string(),
-                thread.agent.map(|id| id.to_string()),
-                thread.metadata.session,
-                thread.updated.0,
-                text(&thread.metadata.given),
-                thread.setup.to_string(),
-                self.owner,
-            ],
-        )?;
+        let sql = "UPDATE threads SET doc = ?3 WHERE id = ?1 AND owner = ?2";
+        self.execute(sql, [&*id.to_string(), self.owner, &text(&thread)])?;
         Ok(thread)
     }
 
@@ -263,8 +214,8 @@ impl Rows<'_> {
     /// # Errors
     /// 404, when the owner has no such thread.
     pub(super) fn thread(&self, id: Uuid) -> ApiResult<Thread> {
-        let sql = format!("SELECT {THREAD} FROM threads WHERE id = ?1 AND owner = ?2");
-        let found = self.find(&sql, id, |row| self.read_thread(row))?;
+        let sql = "SELECT doc FROM threads WHERE id = ?1 AND owner = ?2";
+        let found = self.find(sql, id, |row| self.read_thread(row))?;
         found.ok_or(ApiError::not_found("there is no such thread"))
     }
 
@@ -286,67 +237,41 @@ impl Rows<'_> {
 
     /// The threads that match a search, the latest first.
     pub(super) fn find_threads(&self, search: &Search<ThreadFilter>) -> ApiResult<Vec<Thread>> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {THREAD} FROM threads WHERE owner = ?1 ORDER BY created DESC, id"
-        ))?;
-        let found = statement.query_map([self.owner], |row| self.read_thread(row))?;
         let wanted = &search.wanted;
-        let fits = |thread: &SqlResult<Thread>| {
-            thread.as_ref().map_or(true, |thread| {
-                contains_all(&thread.metadata.given, &wanted.metadata)
-                    && wanted.status.is_none_or(|status| status == thread.status)
-                    && contains_all(&thread.values.clone().unwrap_or_default(), &wanted.values)
-            })
+        let fits = |thread: &Thread| {
+            contains_all(&thread.metadata, &wanted.metadata)
+                && wanted.status.is_none_or(|status| status == thread.status)
+                && contains_all(&thread.values.clone().unwrap_or_default(), &wanted.values)
         };
-        Ok(search
-            .page
-            .slice(found.filter(fits))
-            .collect::<SqlResult<_>>()?)
+        let sql = "SELECT doc FROM threads WHERE owner = ?1 ORDER BY doc ->> 'created_at' DESC, id";
+        let read = |row: &Row<'_>| self.read_thread(row);
+        self.list(sql, [self.owner], read, fits, search.page)
     }
 
     /// Adds a turn to a thread.
     pub(super) fn insert_turn(&self, of: Uuid, turn: &TurnRecord) -> ApiResult<()> {
         let of = of.to_string();
-        self.execute(
-            "INSERT INTO turns (thread, run, at, vals, messages, owner) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                of,
-                turn.run.to_string(),
-                turn.ended.0,
-                text(&turn.values),
-                text(&turn.messages),
-                self.owner,
-            ],
-        )?;
-        let sql = "UPDATE threads SET updated = ?2 WHERE id = ?1 AND owner = ?3";
-        self.execute(sql, params![of, turn.ended.0, self.owner])?;
+        let sql = "INSERT INTO turns (thread, owner, doc) VALUES (?1, ?2, ?3)";
+        self.execute(sql, [&*of, self.owner, &text(turn)])?;
+        let sql = "UPDATE threads SET doc = json_set(doc, '$.updated_at', ?3) \
+             WHERE id = ?1 AND owner = ?2";
+        self.execute(sql, [&*of, self.owner, &turn.ended.to_string()])?;
         Ok(())
     }
 
     /// The turns of a thread, the oldest first.
     pub(super) fn turns(&self, of: Uuid) -> SqlResult<Vec<TurnRecord>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT run, at, vals, messages FROM turns WHERE thread = ?1 AND owner = ?2 ORDER BY n",
-        )?;
-        let turn = |row: &Row<'_>| {
-            Ok(TurnRecord {
-                run: word(row, 0)?,
-                ended: Timestamp(row.get(1)?),
-                values: json(row, 2)?,
-                messages: json(row, 3)?,
-            })
-        };
-        statement
-            .query_map([&*of.to_string(), self.owner], turn)?
-            .collect()
+        let sql = "SELECT doc FROM turns WHERE thread = ?1 AND owner = ?2 ORDER BY n";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let of = [&*of.to_string(), self.owner];
+        statement.query_map(of, doc)?.collect()
     }
 
     /// Copies the turns of a thread to another.
     pub(super) fn copy_turns(&self, from: Uuid, to: Uuid) -> ApiResult<()> {
         self.execute(
-            "INSERT INTO turns (thread, run, at, vals, messages, owner) SELECT ?2, run, at, vals, \
-             messages, owner FROM turns WHERE thread = ?1 AND owner = ?3 ORDER BY n",
+            "INSERT INTO turns (thread, owner, doc) SELECT ?2, owner, doc FROM turns \
+             WHERE thread = ?1 AND owner = ?3 ORDER BY n",
             [&*from.to_string(), &*to.to_string(), self.owner],
         )?;
         Ok(())
@@ -354,27 +279,15 @@ impl Rows<'_> {
 
     /// Reads a thread, with the status that follows from its runs, and its turns.
     fn read_thread(&self, row: &Row<'_>) -> SqlResult<Thread> {
-        let id = word(row, 0)?;
-        let sql = "SELECT status FROM runs WHERE thread = ?1 AND owner = ?2 \
+        let mut thread: Thread = doc(row)?;
+        let sql = "SELECT doc -> 'status' FROM runs WHERE thread = ?1 AND owner = ?2 \
                    ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1";
-        let status: Option<RunStatus> = self.find(sql, id, |row| word(row, 0))?;
-        let mut turns = self.turns(id)?;
-        Ok(Thread {
-            id,
-            agent: word(row, 1)?,
-            metadata: ThreadMetadata {
-                given: json(row, 5)?,
-                session: row.get(2)?,
-            },
-            created: Timestamp(row.get(3)?),
-            updated: Timestamp(row.get(4)?),
-            setup: json(row, 6)?,
-            status: ThreadStatus::after(status),
-            values: turns
-                .last_mut()
-                .map(|turn| std::mem::take(&mut turn.values)),
-            messages: turns.into_iter().flat_map(|turn| turn.messages).collect(),
-        })
+        let status: Option<RunStatus> = self.find(sql, thread.id, doc)?;
+        thread.status = ThreadStatus::after(status);
+        let mut turns = self.turns(thread.id)?;
+        thread.values = (turns.last_mut()).map(|turn| std::mem::take(&mut turn.values));
+        thread.messages = turns.into_iter().flat_map(|turn| turn.messages).collect();
+        Ok(thread)
     }
 
     /// The first row that a query by an id and the owner returns.
@@ -387,6 +300,21 @@ impl Rows<'_> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let of = [&*id.to_string(), self.owner];
         statement.query_row(of, read).optional()
+    }
+
+    /// A part of the rows that a query returns and that fit.
+    fn list<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> SqlResult<T>,
+        fits: impl Fn(&T) -> bool,
+        page: ResultPage,
+    ) -> ApiResult<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_map(params, read)?;
+        let found = found.filter(|row| row.as_ref().map_or(true, &fits));
+        Ok(page.slice(found).collect::<SqlResult<_>>()?)
     }
 
     /// Executes a statement and returns how many rows it has changed.
@@ -463,54 +391,31 @@ fn make_private(path: &Path) -> Result<(), String> {
 
 /// Marks the runs that an earlier process has not finished as errors. Those with a webhook are
 /// returned, with its URL.
-pub(super) fn fail_unfinished(
+fn fail_unfinished(
     connection: &Connection,
-    now: Timestamp,
+    now: &Timestamp,
 ) -> SqlResult<Vec<(RunRecord, String)>> {
-    let lost = RunOutcome::Error(RpcError::internal(INTERRUPTED));
-    let mut update = connection.prepare(&format!(
-        "UPDATE runs SET status = 'error', updated = ?1, outcome = ?2 \
-         WHERE status IN ('pending', 'interrupted') RETURNING {RUN}, webhook"
-    ))?;
-    let failed = update.query_map(params![now.0, text(&lost)], |row| {
-        let webhook: Option<String> = row.get(8)?;
-        webhook.map(|webhook| Ok((run(row)?, webhook))).transpose()
+    let lost = json!(RunOutcome::Error(RpcError::internal(INTERRUPTED)));
+    let mut update = connection.prepare(
+        "UPDATE runs SET doc = json_set(doc, '$.status', 'error', '$.updated_at', ?1, \
+         '$.outcome', json(?2)) WHERE status IN ('pending', 'interrupted') RETURNING doc, webhook",
+    )?;
+    let failed = update.query_map([now.to_string(), lost.to_string()], |row| {
+        let webhook: Option<String> = row.get(1)?;
+        webhook.map(|webhook| Ok((doc(row)?, webhook))).transpose()
     })?;
     failed.filter_map(Result::transpose).collect()
 }
 
-fn run(row: &Row<'_>) -> SqlResult<RunRecord> {
-    Ok(RunRecord {
-        id: word(row, 0)?,
-        agent: word(row, 1)?,
-        thread: word(row, 2)?,
-        status: word(row, 3)?,
-        created: Timestamp(row.get(4)?),
-        updated: Timestamp(row.get(5)?),
-        creation: json(row, 6)?,
-        outcome: json(row, 7)?,
-    })
+/// Reads the document that is the first column of a row.
+fn doc<T: DeserializeOwned>(row: &Row<'_>) -> SqlResult<T> {
+    let text: String = row.get(0)?;
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error.into()))
 }
 
-/// Reads a column that holds a word or an id; SQL's `NULL` is read as JSON's `null`.
-fn word<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> SqlResult<T> {
-    let text: Option<String> = row.get(at)?;
-    serde_json::from_value(Value::from(text)).map_err(|_| invalid(at))
-}
-
-/// Reads a column that holds JSON; SQL's `NULL` is read as JSON's `null`.
-fn json<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> SqlResult<T> {
-    let text: Option<String> = row.get(at)?;
-    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|_| invalid(at))
-}
-
-/// The text of a column that holds JSON.
+/// The text of a document.
 fn text(value: &impl Serialize) -> String {
-    serde_json::json!(value).to_string()
-}
-
-/// The error for a column with an unexpected value.
-fn invalid(at: usize) -> rusqlite::Error {
-    let message = "an unexpected value".into();
-    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, message)
+    let value: Value = json!(value);
+    value.to_string()
 }

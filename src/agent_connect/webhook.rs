@@ -15,7 +15,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Uri};
-use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -82,7 +81,7 @@ impl WebhookSender {
             return;
         };
         let (sender, webhook) = (self.clone(), webhook.to_owned());
-        let body = Bytes::from(json!(run).to_string());
+        let body = Bytes::from(run.shown().to_string());
         tokio::spawn(async move {
             sender.deliver(&webhook, body).await;
             drop(permit);

@@ -5,13 +5,16 @@
 
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
-use super::{Note, Outbox, error_detail};
-use crate::jsonrpc::reply::{self, Delivered, Reason};
+use super::{Note, Outbox};
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan};
 
 /// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.
 const WITH_OUTPUT: usize = 8;
+
+/// How much of a line printed by an agent is quoted in a message, in characters.
+const MAX_CHARS: usize = 200;
 
 impl Conversation {
     /// Why a request of `from` cannot be passed on any more; `None` while it can.
@@ -24,9 +27,7 @@ impl Conversation {
                 Some(self.agent_gone(Delivered::No, true))
             }
             Side::Agent if !shutdown.receives(Side::Agent) => Some(self.stopping(Delivered::No)),
-            Side::Agent if !shutdown.sends(Side::Client) => {
-                Some(error_detail::client_left(Delivered::No))
-            }
+            Side::Agent if !shutdown.sends(Side::Client) => Some(client_left(Delivered::No)),
             _ => None,
         }
     }
@@ -139,26 +140,59 @@ impl Conversation {
     /// The error for what the agent cannot answer any more, with its output or without.
     fn agent_gone(&self, delivered: Delivered, with_output: bool) -> Reason {
         let shutdown = &self.shutdown;
-        let tail = shutdown.stderr_tail.as_str();
-        let stderr_tail = if with_output { tail } else { "" };
-        let mut reason = match &shutdown.agent_error {
-            _ if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) => {
-                Reason::unrecorded().delivered(delivered)
+        let is_child = self.links.agent_is_child;
+        if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) {
+            return Reason::unrecorded().delivered(delivered);
+        }
+        if shutdown.stop_closed {
+            let message = "the relay was asked to stop and has ended the agent";
+            return Reason {
+                retryable: delivered == Delivered::No,
+                ..Reason::new(reply::DRAINING, message).delivered(delivered)
+            };
+        }
+        let (code, message) = match (&shutdown.agent_error, shutdown.exit) {
+            (Some(cause), _) if is_child => {
+                let message = format!("the agent was stopped: it {cause}");
+                (reply::AGENT_EXITED, message)
             }
-            _ if shutdown.stop_closed => error_detail::stopped(delivered),
-            Some(cause) if self.links.agent_is_child => {
-                error_detail::agent_stopped(cause, shutdown.exit, stderr_tail, delivered)
+            // Of another process, its relay has reported the exit.
+            (_, Some(exit)) => (reply::AGENT_EXITED, format!("the agent ended with {exit}")),
+            (None, None) if is_child => {
+                let message = "the agent has closed its output";
+                (reply::AGENT_EXITED, message.to_owned())
             }
-            // Another relay has reported the exit.
-            _ if self.links.agent_is_child || shutdown.exit.is_some() => {
-                error_detail::agent_exited(shutdown.exit, stderr_tail, delivered)
+            (cause, None) => {
+                let why = cause.as_ref().map(|cause| format!(": it {cause}"));
+                let why = why.unwrap_or_default();
+                let message = format!("the connection to the agent has ended{why}");
+                (reply::PEER_LOST, message)
             }
-            Some(cause) => error_detail::agent_lost(&format!(": it {cause}"), delivered),
-            None => error_detail::agent_lost("", delivered),
         };
-        if reason.code == reply::AGENT_EXITED && with_output {
-            error_detail::add_stdout(&mut reason, self.printed.tail());
+        let mut reason = Reason {
+            exit: shutdown.exit,
+            ..Reason::new(code, message)
+                .at(ErrorSource::Agent)
+                .delivered(delivered)
+        };
+        if code == reply::AGENT_EXITED && with_output {
+            let tail = shutdown.stderr_tail.as_str();
+            reason.stderr_tail = (!tail.is_empty()).then(|| tail.into());
+            if let Some(printed) = self.printed.tail() {
+                let line = printed.lines().next_back().unwrap_or_default();
+                let shown: String = line.chars().take(MAX_CHARS).collect();
+                let cut = if shown.len() < line.len() { "…" } else { "" };
+                reason.message = format!("{}; it printed: {shown}{cut}", reason.message).into();
+                reason.stdout_tail = Some(printed.into());
+            }
         }
         reason
     }
+}
+
+/// The client has disconnected and cannot answer.
+pub(super) fn client_left(delivered: Delivered) -> Reason {
+    Reason::new(reply::PEER_LOST, "the client has left and cannot answer")
+        .at(ErrorSource::Client)
+        .delivered(delivered)
 }

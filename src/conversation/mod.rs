@@ -10,8 +10,8 @@
 //! request of an answer; `policy` checks it; and it goes into the `outbox`, through
 //! `translation` again when the other side uses a dialect.
 //!
-//! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then,
-//! with the errors of `error_detail`. `note` is what happened besides. `summary`, with
+//! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
+//! and with which errors. `note` is what happened besides. `summary`, with
 //! `known_values`, `tokens` and `trace_context`, describes messages for observers. `rejected`
 //! handles what cannot be passed on, and `non_json` keeps what an agent prints.
 //!
@@ -43,7 +43,6 @@
 //! answers.
 
 mod dialect_options;
-mod error_detail;
 mod final_error;
 mod known_values;
 mod non_json;

@@ -1,9 +1,7 @@
 //! Events other than a frame being passed on.
 //!
 //! Everything that the conversation drops, refuses or creates is noted: each note is counted under
-//! its name and logged.
-
-use std::fmt;
+//! its name and logged with its text.
 
 use smallvec::SmallVec;
 
@@ -11,10 +9,11 @@ use crate::dialect::{DialectEvent, FiredRule, MethodName};
 use crate::jsonrpc::{Exit, FrameError, IdBuf, Side};
 
 /// An event that is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {
     /// The agent printed a line that is not JSON. It was not forwarded.
+    #[error("the agent printed a line of {bytes} bytes that is not JSON; not forwarded")]
     Stray {
         /// Its length in bytes.
         bytes: usize,
@@ -23,6 +22,7 @@ pub enum Note {
     },
     /// A message could not be passed on; its sender, or the side that waited for it, was sent an
     /// error.
+    #[error("refused a message from the {from}: {error}")]
     Refused {
         /// The side that sent it.
         from: Side,
@@ -30,11 +30,13 @@ pub enum Note {
         error: FrameError,
     },
     /// A JSON-RPC batch was refused: many agents crash on one.
+    #[error("refused a JSON-RPC batch from the {from}")]
     Batch {
         /// The side that sent it.
         from: Side,
     },
     /// An answer that matches no open request was dropped.
+    #[error("dropped an answer from the {from} that matches no open request (id {})", .id.as_id())]
     UnknownAnswer {
         /// The side that sent it.
         from: Side,
@@ -42,6 +44,7 @@ pub enum Note {
         id: IdBuf,
     },
     /// A request was refused because its id is still in flight.
+    #[error("refused a request from the {from}: id {} is still in flight", .id.as_id())]
     ReusedId {
         /// The side that sent it.
         from: Side,
@@ -49,21 +52,25 @@ pub enum Note {
         id: IdBuf,
     },
     /// A request was refused because too many of that side are open.
+    #[error("refused a request from the {from}: too many are open")]
     Overloaded {
         /// The side that sent it.
         from: Side,
     },
     /// An error without an id was passed on.
+    #[error("passed on an error without an id from the {from}")]
     ErrorWithoutId {
         /// The side that sent it.
         from: Side,
     },
     /// An answer's id had lost precision as a double, and was restored.
+    #[error("restored the id of an answer from the {from}")]
     RestoredId {
         /// The side that sent it.
         from: Side,
     },
     /// A request could not be answered by the side it was for; the relay answered it.
+    #[error("answered {method} of the {to} (id {}) with error {code}", .id.as_id())]
     Answered {
         /// The side that sent the request.
         to: Side,
@@ -75,11 +82,13 @@ pub enum Note {
         code: i32,
     },
     /// A message could not be delivered to a side that is gone, and was dropped.
+    #[error("dropped a message for the {to}, which has disconnected")]
     Undeliverable {
         /// The side it was for.
         to: Side,
     },
     /// A side has ended its stream, or its link failed.
+    #[error("the {side} {how}")]
     Ended {
         /// Which one.
         side: Side,
@@ -89,11 +98,13 @@ pub enum Note {
         lost: bool,
     },
     /// The agent's process has ended.
+    #[error("the agent ended with {exit}")]
     AgentExited {
         /// How.
         exit: Exit,
     },
     /// The dialect of a side was recognised.
+    #[error("the {side} speaks {dialect}, which its {by} shows")]
     Recognised {
         /// Which side.
         side: Side,
@@ -103,6 +114,7 @@ pub enum Note {
         by: String,
     },
     /// Rules changed a message.
+    #[error("{method}, translated for the {side} by {}", list(.rules))]
     Translated {
         /// The side whose dialect it is about.
         side: Side,
@@ -113,6 +125,7 @@ pub enum Note {
     },
     /// A translator removed something, answered, held, repaired or could not map something, or
     /// found something that no table names.
+    #[error("{what} at the {side} ({}): {detail}", .rule.as_ref().unwrap_or(.dialect))]
     Dialect {
         /// The side whose dialect it is about.
         side: Side,
@@ -126,6 +139,7 @@ pub enum Note {
         detail: String,
     },
     /// A call was not passed on because it is not allowed; its sender was sent an error.
+    #[error("did not pass on {method} of the {from}: {why}")]
     Denied {
         /// The side that called.
         from: Side,
@@ -135,6 +149,7 @@ pub enum Note {
         why: String,
     },
     /// A message was changed on its way between the two machines.
+    #[error("changed {method} of the {from}: {what}")]
     Adjusted {
         /// The side that sent it.
         from: Side,
@@ -144,11 +159,13 @@ pub enum Note {
         what: String,
     },
     /// The agent is being stopped, by this signal.
+    #[error("the agent did not end by itself; sending {signal}")]
     Stopping {
         /// `SIGTERM` or `SIGKILL`.
         signal: &'static str,
     },
     /// The conversation had to be recorded and was not, or not to its end.
+    #[error("not recorded to its end: {why}")]
     Unrecorded {
         /// Why, for users.
         why: String,
@@ -212,92 +229,7 @@ impl Note {
     }
 }
 
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stray { bytes, .. } => {
-                write!(
-                    f,
-                    "the agent printed a line of {bytes} bytes that is not JSON; not forwarded"
-                )
-            }
-            Self::Refused { from, error } => {
-                write!(f, "refused a message from the {from}: {error}")
-            }
-            Self::Batch { from } => write!(f, "refused a JSON-RPC batch from the {from}"),
-            Self::UnknownAnswer { from, id } => {
-                write!(
-                    f,
-                    "dropped an answer from the {from} that matches no open request (id {})",
-                    id.as_id()
-                )
-            }
-            Self::ReusedId { from, id } => {
-                write!(
-                    f,
-                    "refused a request from the {from}: id {} is still in flight",
-                    id.as_id()
-                )
-            }
-            Self::Overloaded { from } => {
-                write!(f, "refused a request from the {from}: too many are open")
-            }
-            Self::ErrorWithoutId { from } => {
-                write!(f, "passed on an error without an id from the {from}")
-            }
-            Self::RestoredId { from } => write!(f, "restored the id of an answer from the {from}"),
-            Self::Answered {
-                to,
-                id,
-                method,
-                code,
-            } => {
-                write!(
-                    f,
-                    "answered {method} of the {to} (id {}) with error {code}",
-                    id.as_id()
-                )
-            }
-            Self::Undeliverable { to } => {
-                write!(f, "dropped a message for the {to}, which has disconnected")
-            }
-            Self::Recognised { side, dialect, by } => {
-                write!(f, "the {side} speaks {dialect}, which its {by} shows")
-            }
-            Self::Translated {
-                side,
-                method,
-                rules,
-            } => {
-                write!(f, "{method}, translated for the {side} by ")?;
-                for (at, rule) in rules.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    write!(f, "{comma}{rule}")?;
-                }
-                Ok(())
-            }
-            Self::Dialect {
-                side,
-                what,
-                dialect,
-                rule,
-                detail,
-            } => {
-                let rule = rule.as_deref().unwrap_or(dialect);
-                write!(f, "{what} at the {side} ({rule}): {detail}")
-            }
-            Self::Denied { from, method, why } => {
-                write!(f, "did not pass on {method} of the {from}: {why}")
-            }
-            Self::Adjusted { from, method, what } => {
-                write!(f, "changed {method} of the {from}: {what}")
-            }
-            Self::Ended { side, how, .. } => write!(f, "the {side} {how}"),
-            Self::AgentExited { exit } => write!(f, "the agent ended with {exit}"),
-            Self::Stopping { signal } => {
-                write!(f, "the agent did not end by itself; sending {signal}")
-            }
-            Self::Unrecorded { why } => write!(f, "not recorded to its end: {why}"),
-        }
-    }
+fn list(rules: &[FiredRule]) -> String {
+    let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+    rules.join(", ")
 }

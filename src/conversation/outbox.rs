@@ -190,6 +190,11 @@ impl Outbox {
         }
     }
 
+    /// Adds the summary of a request, which was made because summaries are needed.
+    pub(super) fn extend_summaries(&mut self, summary: Option<MessageSummary>) {
+        self.summaries.extend(summary);
+    }
+
     pub(super) fn send(&mut self, to: Side, frame: Frame) {
         let lane = self.lane_mut(to);
         lane.bytes += frame.len();

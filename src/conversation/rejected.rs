@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use super::state::Conversation;
-use super::{Note, Outbox, error_detail};
-use crate::jsonrpc::reply;
+use super::{Note, Outbox};
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Role, Side};
 
 impl Conversation {
@@ -26,13 +26,18 @@ impl Conversation {
         match awaited {
             // The requester would wait for ever; the sender of an answer gets no error.
             Some((id, answered)) => {
-                self.answer_for_peer(
-                    requester,
-                    &id,
-                    &answered.method,
-                    &error_detail::unusable_answer(from, &error),
-                    out,
-                );
+                let source = match from {
+                    Side::Client => ErrorSource::Client,
+                    Side::Agent => ErrorSource::Agent,
+                };
+                let reason = Reason {
+                    message: format!("the answer of the {from} cannot be passed on: {error}")
+                        .into(),
+                    source,
+                    delivered: Delivered::Yes,
+                    ..Reason::of_fault(&error.fault)
+                };
+                self.answer_for_peer(requester, &id, &answered.method, &reason, out);
             }
             // Under an id that is in flight, the sender would take it for another answer.
             None if self.pending[from as usize].get(error.id.as_id()).is_some() => {
@@ -49,12 +54,8 @@ impl Conversation {
         if too_long {
             self.oversized[from as usize] += 1;
             if self.oversized[from as usize] >= self.limits.oversized_messages {
-                self.close_for_violation(
-                    from,
-                    "sent too many over-long messages".to_owned(),
-                    now,
-                    out,
-                );
+                let reason = "sent too many over-long messages".to_owned();
+                self.close_for_violation(from, reason, now, out);
             }
         }
     }
@@ -65,11 +66,8 @@ impl Conversation {
     /// text: it may hold a call that cannot be checked.
     pub(super) fn may_pass_raw(&self, to: Side, frame: &Frame) -> bool {
         let takes_bytes = to == Side::Agent || !self.links.announce_exit;
-        let restricted = to == Side::Client
-            && self
-                .policy
-                .as_ref()
-                .is_some_and(|one| one.restricts_calls());
+        let policy = self.policy.as_ref().filter(|_| to == Side::Client);
+        let restricted = policy.is_some_and(|policy| policy.restricts_calls());
         self.links.agent_is_replayed
             && !restricted
             && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())

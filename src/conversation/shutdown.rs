@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::final_error::client_left;
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
-use super::{Command, Note, Outbox, error_detail};
+use super::{Command, Note, Outbox};
 use crate::jsonrpc::reply::{self, Delivered};
 use crate::jsonrpc::{CloseReason, Exit, FrameError, Side};
 
@@ -151,15 +152,30 @@ impl Conversation {
     }
 
     /// The relay is asked to stop: nothing new begins, and running turns may end within
-    /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait.
-    pub fn handle_stop(&mut self, now: Instant, out: &mut Outbox) {
-        self.stop(Cause::Stopped, now, out);
-    }
-
-    /// [`Conversation::handle_stop`] because the conversation has to be recorded and cannot be any
-    /// more.
-    pub fn handle_unrecorded(&mut self, now: Instant, out: &mut Outbox) {
-        self.stop(Cause::Unrecorded, now, out);
+    /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait. `cause` is
+    /// [`Cause::Stopped`], or [`Cause::Unrecorded`] when the conversation has to be recorded and
+    /// cannot be any more.
+    pub fn handle_stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
+        if self.shutdown.step == Step::Over {
+            return;
+        }
+        let again = self.shutdown.is_stopped();
+        self.shutdown.cause = Some(cause.clone());
+        if !again {
+            let drained = now + self.limits.drain;
+            self.shutdown.drained = Some(drained);
+            if matches!(self.shutdown.step, Step::Finishing | Step::Closed) && self.owes_answers() {
+                self.shutdown.deadline = Some(drained);
+            }
+            self.shutdown.advance(Step::Draining, Some(drained));
+            self.continue_shutdown(now, out);
+        } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
+            self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
+            self.finish(cause, out);
+        } else {
+            self.close_agent(self.shutdown.stop_reason(), now, out);
+            self.kill(now, out);
+        }
     }
 
     /// A deadline may have passed.
@@ -264,36 +280,13 @@ impl Conversation {
         }
     }
 
-    fn stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
-        if self.shutdown.step == Step::Over {
-            return;
-        }
-        let again = self.shutdown.is_stopped();
-        self.shutdown.cause = Some(cause.clone());
-        if !again {
-            let drained = now + self.limits.drain;
-            self.shutdown.drained = Some(drained);
-            if matches!(self.shutdown.step, Step::Finishing | Step::Closed) && self.owes_answers() {
-                self.shutdown.deadline = Some(drained);
-            }
-            self.shutdown.advance(Step::Draining, Some(drained));
-            self.continue_shutdown(now, out);
-        } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
-            self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
-            self.finish(cause, out);
-        } else {
-            self.close_agent(self.shutdown.stop_reason(), now, out);
-            self.kill(now, out);
-        }
-    }
-
     fn client_left(&mut self, listens: bool, cause: Cause, now: Instant, out: &mut Outbox) {
         self.shutdown.unreachable[Side::Client as usize] |= !listens;
         if self.shutdown.step == Step::Over {
             return;
         }
         self.shutdown.cause.get_or_insert(cause);
-        self.answer_agent(&error_detail::client_left(Delivered::Unknown), out);
+        self.answer_agent(&client_left(Delivered::Unknown), out);
         if !self.links.agent_half_close && self.owes_answers() {
             self.shutdown
                 .advance(Step::Finishing, Some(now + self.limits.stop_grace));

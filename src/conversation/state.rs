@@ -13,7 +13,7 @@ use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
-use super::{MessageSummary, Note, Outbox, error_detail};
+use super::{MessageSummary, Note, Outbox};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
@@ -260,58 +260,43 @@ impl Conversation {
             summary.traced(&frame, envelope, out.needs().traces)
         });
         if let Some(reason) = self.refusal(from) {
-            if let Some(summary) = summary {
-                out.summarise(|| summary);
-            }
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
+            out.extend_summaries(summary);
             return;
         }
-        let topic = summary
-            .as_ref()
-            .map_or_else(Topic::default, |summary| summary.topic);
+        let topic = summary.as_ref().map(|summary| summary.topic);
         let is_held = from == Side::Client && self.awaits_exit();
         let open = OpenRequest {
             method: SmallVec::from_slice(method),
-            topic,
+            topic: topic.unwrap_or_default(),
             requested_at: now,
             is_unsent: is_held,
         };
-        match self.pending[from as usize].insert(id, open) {
-            Ok(()) if is_held => {
-                if let Some(summary) = summary {
-                    out.summarise(|| summary);
-                }
-            }
+        let refused = match self.pending[from as usize].insert(id, open) {
+            Ok(()) if is_held => return out.extend_summaries(summary),
             Ok(()) => {
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
-                if let Some(summary) = summary {
-                    out.summarise(|| summary);
-                }
-                match marked {
-                    None => self.apply_policy(to, frame, envelope, None, out),
-                    Some((frame, envelope)) => self.apply_policy(to, frame, &envelope, None, out),
-                }
+                out.extend_summaries(summary);
+                let (frame, envelope) = marked.unwrap_or((frame, *envelope));
+                return self.apply_policy(to, frame, &envelope, None, out);
             }
-            Err(Rejected::Reused) => {
-                out.note(Note::ReusedId {
-                    from,
-                    id: id.to_owned(),
-                });
-                let reason = Reason::new(
-                    reply::INVALID_REQUEST,
-                    "a request with this id is still in flight",
-                );
-                self.send(from, reply::error(id, &reason), out);
+            Err(refused) => refused,
+        };
+        let reason = match refused {
+            Rejected::Reused => {
+                let id = id.to_owned();
+                out.note(Note::ReusedId { from, id });
+                let what = "a request with this id is still in flight";
+                Reason::new(reply::INVALID_REQUEST, what)
             }
-            Err(Rejected::Full) => {
+            Rejected::Full => {
                 out.note(Note::Overloaded { from });
-                self.send(
-                    from,
-                    reply::error(id, &error_detail::overloaded(self.limits.in_flight)),
-                    out,
-                );
+                let limit = self.limits.in_flight;
+                let what = format!("too many requests are open (the limit is {limit})");
+                Reason::new(reply::OVERLOADED, what).retryable()
             }
-        }
+        };
+        self.send(from, reply::error(id, &reason), out);
     }
 
     /// The request with an added trace context; `None` when it stays unchanged.

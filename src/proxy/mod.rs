@@ -23,5 +23,5 @@ mod writer;
 
 pub use end::{ConnectRefusal, End};
 pub use reject::reject;
-pub use resume::{Attached, ConversationStore};
+pub use resume::ConversationStore;
 pub use run::{StopSignals, run};

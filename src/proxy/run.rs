@@ -15,7 +15,7 @@ use super::pauses::Pauses;
 use super::timer::Timer;
 use super::writer::{Writer, Written};
 use super::{ConnectRefusal, End};
-use crate::conversation::{Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
+use crate::conversation::{Cause, Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Limits, Side};
 use crate::observe::{Event, Observers};
@@ -302,11 +302,11 @@ impl RelayLoop {
                 let drained = now + mem::take(&mut self.drain);
                 self.drained = Some(drained);
                 let now = now.into_std();
-                if self.unrecorded.is_cancelled() {
-                    self.conversation.handle_unrecorded(now, &mut self.outbox);
-                } else {
-                    self.conversation.handle_stop(now, &mut self.outbox);
-                }
+                let cause = match self.unrecorded.is_cancelled() {
+                    true => Cause::Unrecorded,
+                    false => Cause::Stopped,
+                };
+                self.conversation.handle_stop(cause, now, &mut self.outbox);
             }
         }
     }

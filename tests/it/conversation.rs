@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::conversation::{
-    Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+    Cause, Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
 };
 use acp_relay::dialect::Library;
 use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
@@ -85,50 +85,40 @@ fn play(file: &Path) -> Result<(), String> {
 
 impl Stage {
     fn new(lines: &[(usize, &str)]) -> Self {
-        let given = |name: &str| {
-            lines
-                .iter()
-                .any(|(_, line)| line.strip_prefix("with ") == Some(name))
+        let is_given = |name| given(lines, name).next().is_some();
+        let number = |name, usual: usize| {
+            let number = given(lines, name).next();
+            number.map_or(usual, |number| number.parse().unwrap())
         };
-        let number = |name: &str| {
-            lines.iter().find_map(|(_, line)| {
-                line.strip_prefix("with ")?
-                    .strip_prefix(name)?
-                    .trim()
-                    .parse::<usize>()
-                    .ok()
-            })
-        };
-        let mut limits = Limits {
+        let usual = Limits::default();
+        let limits = Limits {
             stop_grace: Duration::from_secs(5),
-            ..Limits::default()
+            frame_from_network: number("frame ", usual.frame_from_network),
+            nesting: number("nesting ", usual.nesting),
+            in_flight: number("in-flight ", usual.in_flight),
+            invalid_messages: number("invalid-messages ", usual.invalid_messages),
+            queue_frames: number("queue-frames ", usual.queue_frames),
+            ..usual
         };
-        limits.frame_from_network = number("frame").unwrap_or(limits.frame_from_network);
-        limits.nesting = number("nesting").unwrap_or(limits.nesting);
-        limits.in_flight = number("in-flight").unwrap_or(limits.in_flight);
-        limits.invalid_messages = number("invalid-messages").unwrap_or(limits.invalid_messages);
-        limits.queue_frames = number("queue-frames").unwrap_or(limits.queue_frames);
         let traits = LinkTraits {
-            client_half_close: !given("no client half-close"),
-            agent_half_close: !given("no agent half-close"),
-            agent_is_child: !given("remote agent") && !given("played agent"),
-            agent_is_replayed: given("played agent"),
-            announce_exit: given("remote client"),
+            client_half_close: !is_given("no client half-close"),
+            agent_half_close: !is_given("no agent half-close"),
+            agent_is_child: !is_given("remote agent") && !is_given("played agent"),
+            agent_is_replayed: is_given("played agent"),
+            announce_exit: is_given("remote client"),
         };
-        let choice = |side: &str| {
-            let name = lines.iter().find_map(|(_, line)| {
-                line.strip_prefix("with ")?
-                    .strip_prefix(side)?
-                    .strip_prefix(" dialect ")
-            });
-            match name {
-                None => DialectChoice::Canonical,
-                Some("auto") => DialectChoice::Auto,
-                Some(name) => DialectChoice::Named(name.to_owned()),
-            }
+        let choice = |name| match given(lines, name).next() {
+            None => DialectChoice::Canonical,
+            Some("auto") => DialectChoice::Auto,
+            Some(name) => DialectChoice::Named(name.to_owned()),
         };
         let library = Arc::new(Library::builtin());
-        let dialects = DialectOptions::new(&library, &choice("client"), &choice("agent")).unwrap();
+        let dialects = DialectOptions::new(
+            &library,
+            &choice("client dialect "),
+            &choice("agent dialect "),
+        )
+        .unwrap();
         Self {
             core: Conversation::new(Arc::new(limits.clone()), traits, dialects)
                 .with_policy(policy(lines)),
@@ -156,12 +146,12 @@ impl Stage {
                 }
                 return Ok(());
             }
-            "stop" => {
-                self.core.handle_stop(self.now, &mut self.out);
-                return Ok(());
-            }
-            "unrecorded" => {
-                self.core.handle_unrecorded(self.now, &mut self.out);
+            "stop" | "unrecorded" => {
+                let cause = match word {
+                    "stop" => Cause::Stopped,
+                    _ => Cause::Unrecorded,
+                };
+                self.core.handle_stop(cause, self.now, &mut self.out);
                 return Ok(());
             }
             _ => return Err(format!("unknown event `{word}`")),
@@ -252,40 +242,34 @@ impl Stage {
     }
 }
 
+/// What follows `name` in the `with` lines of a playbook.
+fn given<'a>(lines: &'a [(usize, &'a str)], name: &'a str) -> impl Iterator<Item = &'a str> {
+    let options = lines
+        .iter()
+        .filter_map(|(_, line)| line.strip_prefix("with "));
+    options.filter_map(move |option| Some(option.strip_prefix(name)?.trim()))
+}
+
 /// The policy that a playbook sets.
 fn policy(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
-    let all = |name: &str| -> Vec<&str> {
-        let words = lines
-            .iter()
-            .filter_map(|(_, line)| line.strip_prefix("with "));
-        let words = words.filter_map(|word| word.strip_prefix(name));
-        words.map(str::trim).collect()
-    };
-    let patterns = |name| all(name).iter().map(|word| word.parse().unwrap()).collect();
+    let patterns = |name| given(lines, name).map(|word| word.parse().unwrap());
     let rules = PolicyRules {
-        guarded: !all("guard").is_empty(),
-        allow: patterns("allow "),
-        deny: patterns("deny "),
-        roots: all("root ").iter().map(PathBuf::from).collect(),
+        guarded: given(lines, "guard").next().is_some(),
+        allow: patterns("allow ").collect(),
+        deny: patterns("deny ").collect(),
+        roots: given(lines, "root ").map(PathBuf::from).collect(),
     };
-    let pairs: Vec<FolderPair> = all("map ")
-        .iter()
-        .map(|pair| pair.parse().unwrap())
-        .collect();
-    let files: Vec<(PathBuf, PathBuf)> = all("file ")
-        .iter()
-        .map(|file| match file.split_once(" -> ") {
-            Some((link, to)) => (link.into(), to.into()),
-            None => (file.into(), file.into()),
-        })
-        .collect();
+    let pairs = given(lines, "map ").map(|pair| pair.parse().unwrap());
+    let pairs: Vec<FolderPair> = pairs.collect();
+    let files = given(lines, "file ").map(|file| match file.split_once(" -> ") {
+        Some((link, to)) => (link.into(), to.into()),
+        None => (file.into(), file.into()),
+    });
+    let files = Files(files.collect());
     let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
     asked.then(|| {
-        Box::new(MessagePolicy::new(
-            rules,
-            PathMap::new(pairs),
-            Box::new(Files(files)),
-        ))
+        let disk = Box::new(files);
+        Box::new(MessagePolicy::new(rules, PathMap::new(pairs), disk))
     })
 }
 

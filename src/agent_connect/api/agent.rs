@@ -1,7 +1,6 @@
 //! An agent as Agent Connect shows it: its search entry and its descriptor, built from its answer to
 //! `initialize`, and its id.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,37 +16,18 @@ const DEFAULT_DESCRIPTION: &str = "Coding agent reached through the Agent Client
 /// The range of the relay's own error codes.
 const RELAY_ERRORS: std::ops::RangeInclusive<i64> = -32059..=-32050;
 
-/// An agent that has answered `initialize`; serialised, its search entry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// An agent that has answered `initialize`.
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentInfo {
     /// Derived from its name, so that it stays the same across restarts.
-    #[serde(rename = "agent_id")]
     pub id: Uuid,
-    /// What it is.
-    pub metadata: AgentMetadata,
-    #[serde(skip)]
-    capabilities: Value,
-    /// The ids of its authentication methods.
-    #[serde(skip)]
-    logins: Vec<String>,
-}
-
-/// What an agent is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AgentMetadata {
-    /// Its name, its version and its URL.
-    #[serde(rename = "ref")]
-    pub agent: AgentRef,
-    description: String,
-}
-
-/// The name of an agent, its version and its URL.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AgentRef {
     /// Its name.
     pub name: String,
-    version: String,
-    url: String,
+    /// Its name, its version, its URL and its description, as they are shown.
+    metadata: Value,
+    capabilities: Value,
+    /// The ids of its authentication methods.
+    logins: Vec<String>,
 }
 
 impl AgentInfo {
@@ -78,25 +58,32 @@ impl AgentInfo {
             description.push_str(&format!(". Ways to log in: {}", logins.join(", ")));
         }
         let id = agent_id(&name);
-        let agent = AgentRef {
-            url: format!("{base}/agents/{id}"),
-            version: text("/agentInfo/version").unwrap_or("unknown").to_owned(),
-            name,
-        };
+        let version = text("/agentInfo/version").unwrap_or("unknown");
+        let agent =
+            json!({ "name": name, "version": version, "url": format!("{base}/agents/{id}") });
         Self {
             id,
-            metadata: AgentMetadata { agent, description },
+            name,
+            metadata: json!({ "ref": agent, "description": description }),
             capabilities: initialized["agentCapabilities"].clone(),
             logins,
         }
     }
 
+    /// Its search entry.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        json!({ "agent_id": self.id, "metadata": self.metadata })
+    }
+
     /// Whether it matches a search.
     #[must_use]
     pub fn matches(&self, wanted: &AgentFilter) -> bool {
-        let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|one| one == own);
-        let AgentRef { name, version, .. } = &self.metadata.agent;
-        is(&wanted.name, name) && is(&wanted.version, version)
+        let is = |wanted: &Option<String>, member: &str| {
+            let own = &self.metadata["ref"][member];
+            wanted.as_ref().is_none_or(|wanted| own == wanted)
+        };
+        is(&wanted.name, "name") && is(&wanted.version, "version")
     }
 
     /// The method that reopens a session of it, if it supports one.
@@ -147,7 +134,7 @@ impl AgentInfo {
     pub fn descriptor(&self, uses_forms: bool) -> Value {
         let mut descriptor: Value =
             serde_json::from_str(DESCRIPTOR).expect("the file in the program is JSON");
-        descriptor["metadata"] = json!(self.metadata);
+        descriptor["metadata"] = self.metadata.clone();
         let specs = &mut descriptor["specs"];
         if let Some(interrupts) = specs["interrupts"].as_array_mut() {
             interrupts.retain(|one| uses_forms || one["interrupt_type"] != ELICITATION);

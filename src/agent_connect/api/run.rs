@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -57,8 +57,8 @@ pub struct Interrupt {
     pub wrapped: bool,
 }
 
-/// A run; serialised, the form in which both generations show it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A run; serialised, the form in which it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Its id.
     #[serde(rename = "run_id")]
@@ -80,13 +80,12 @@ pub struct RunRecord {
     /// The body of the request that created it.
     pub creation: Value,
     /// Its outcome; `None` while it is pending.
-    #[serde(skip)]
     pub outcome: Option<RunOutcome>,
 }
 
-/// Microseconds since 1970 in UTC; displayed as RFC 3339.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp(pub i64);
+/// A time as RFC 3339, in UTC with microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timestamp(String);
 
 impl fmt::Display for RunStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,6 +102,16 @@ impl RunStatus {
 }
 
 impl RunRecord {
+    /// The form in which both generations show it.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = json!(self);
+        if let Some(members) = shown.as_object_mut() {
+            members.shift_remove("outcome");
+        }
+        shown
+    }
+
     /// Its output in the form of 0.2.3; `null` while it is pending.
     #[must_use]
     pub fn output(&self) -> Value {
@@ -154,21 +163,22 @@ impl RunRecord {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = i128::from(self.0) * 1000;
-        // Only a damaged store holds years beyond the range of RFC 3339.
-        let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(nanos) else {
-            return write!(f, "@{}", self.0.div_euclid(1_000_000));
-        };
+impl Timestamp {
+    /// The time so many microseconds after 1970.
+    #[must_use]
+    pub fn of_micros(micros: i64) -> Self {
+        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000);
+        let at = at.unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let (hour, minute, second, micros) = at.to_hms_micro();
         let date = at.date();
-        write!(f, "{date}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        Self(format!(
+            "{date}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        ))
     }
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }

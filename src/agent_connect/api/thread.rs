@@ -22,49 +22,36 @@ pub enum ThreadStatus {
     Error,
 }
 
-/// A thread; serialised, the form in which it is shown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// A thread; serialised, the form in which it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
     /// Its id.
-    #[serde(rename = "thread_id")]
     pub id: Uuid,
     /// When it was created.
-    #[serde(rename = "created_at")]
-    pub created: Timestamp,
+    pub created_at: Timestamp,
     /// When it was last changed.
-    #[serde(rename = "updated_at")]
-    pub updated: Timestamp,
-    /// What the client said about it, and its session.
-    pub metadata: ThreadMetadata,
-    /// Its status, by its runs.
-    pub status: ThreadStatus,
-    /// The values of its last turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub values: Option<Map<String, Value>>,
-    /// The messages of all its turns.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub messages: Vec<Value>,
-    /// The agent that owns the session, once there is one.
-    #[serde(skip)]
+    pub updated_at: Timestamp,
+    /// The metadata that the client gave.
+    pub metadata: Map<String, Value>,
+    /// The ACP session, once there is one.
+    pub session: Option<String>,
+    /// The agent that owns the session.
     pub agent: Option<Uuid>,
     /// How its session was created: `cwd` and `mcp_servers`.
-    #[serde(skip)]
     pub setup: Value,
-}
-
-/// The metadata of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ThreadMetadata {
-    /// The metadata that the client gave.
-    #[serde(flatten)]
-    pub given: Map<String, Value>,
-    /// The ACP session.
-    #[serde(rename = "acp_session_id", skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    /// Its status, by its runs.
+    #[serde(skip)]
+    pub status: ThreadStatus,
+    /// The values of its last turn.
+    #[serde(skip)]
+    pub values: Option<Map<String, Value>>,
+    /// The messages of all its turns.
+    #[serde(skip)]
+    pub messages: Vec<Value>,
 }
 
 /// One finished run of a thread: what it added to the thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRecord {
     /// The run.
     pub run: Uuid,
@@ -112,6 +99,31 @@ pub struct ThreadPatch {
     pub values: Option<Value>,
     /// Cannot be changed.
     pub messages: Option<Value>,
+}
+
+impl Thread {
+    /// The form in which it is shown: its session is part of the metadata.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut metadata = self.metadata.clone();
+        if let Some(session) = &self.session {
+            metadata.insert("acp_session_id".to_owned(), json!(session));
+        }
+        let mut shown = json!({
+            "thread_id": self.id,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "metadata": metadata,
+            "status": self.status,
+        });
+        if let Some(values) = &self.values {
+            shown["values"] = json!(values);
+        }
+        if !self.messages.is_empty() {
+            shown["messages"] = json!(self.messages);
+        }
+        shown
+    }
 }
 
 impl ThreadStatus {

@@ -1,10 +1,10 @@
 //! The connection to one agent: an ACP client with many sessions on one link.
 //!
-//! The link is opened when a request needs it, and again when it was lost; each link has a
-//! `LinkId`, and a session belongs to the link on which it was opened or reopened.
+//! The link is opened when a request needs it, and again when it was lost. A session belongs to the
+//! link on which it was opened or reopened.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Re
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
 use crate::transport::http::port::Port;
-use crate::transport::{IncomingLink, Link, Peer, PeerKind, Worker};
+use crate::transport::{IncomingLink, Peer, PeerKind, Worker};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
 const MAX_QUEUED: usize = 1 << 16;
@@ -42,45 +42,17 @@ pub(super) struct AgentConnection {
     /// The agent's configuration.
     pub(super) config: ServedAgent,
     context: Arc<AgentContext>,
-    /// The last link, and when it was opened or that has failed. Locked while a link is opened, so
+    /// The last link, or why it could not be opened, and when. Locked while a link is opened, so
     /// that only one is.
-    last: AsyncMutex<Option<(Instant, LinkResult)>>,
-    state: Mutex<State>,
+    last: AsyncMutex<Option<(Instant, ApiResult<AgentLink>)>>,
+    state: Arc<Mutex<State>>,
 }
 
-/// An open link to an agent.
-#[derive(Clone)]
-pub(super) struct AgentLink {
-    pub(super) conn: Arc<AgentConnection>,
-    pub(super) agent: Arc<AgentInfo>,
-    id: LinkId,
-}
-
-/// An open session.
-#[derive(Clone)]
-pub(super) struct OpenSession {
-    pub(super) on: AgentLink,
-    pub(super) id: String,
-}
-
-/// The result of opening a link.
-type LinkResult = ApiResult<(LinkId, Arc<AgentInfo>)>;
-
-/// The number of a link of the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct LinkId(u64);
-
-/// The state shared by the end of the link and the callers.
+/// What is known of an agent, on any link.
 #[derive(Default)]
 struct State {
-    link: LinkId,
-    /// The frames for the agent; `None` when the link is closed.
-    frames: Option<mpsc::Sender<Frame>>,
-    calls: OwnRequests,
-    /// The active turn of each session.
-    turns: HashMap<String, Arc<Run>>,
-    /// Filters for the history that may still be replayed in a session.
-    histories: HashMap<String, HistoryFilter>,
+    /// The last link.
+    link: Weak<LinkEnd>,
     /// The agent's latest answer to `initialize`.
     info: Option<Arc<AgentInfo>>,
     /// The last attempt to connect failed.
@@ -91,12 +63,44 @@ struct State {
     permits: bool,
 }
 
+/// A link to an agent that has answered `initialize`.
+#[derive(Clone)]
+pub(super) struct AgentLink {
+    pub(super) agent: Arc<AgentInfo>,
+    end: Arc<LinkEnd>,
+}
+
+/// An open session.
+#[derive(Clone)]
+pub(super) struct OpenSession {
+    pub(super) on: AgentLink,
+    pub(super) id: String,
+}
+
+/// This end of a link.
+struct LinkEnd {
+    context: Arc<AgentContext>,
+    agent: Arc<Mutex<State>>,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    /// The frames for the agent; `None` when the link is closed.
+    frames: Option<mpsc::Sender<Frame>>,
+    calls: OwnRequests,
+    /// The active turn of each session.
+    turns: HashMap<String, Arc<Run>>,
+    /// Filters for the history that may still be replayed in a session.
+    histories: HashMap<String, HistoryFilter>,
+}
+
 impl AgentConnection {
     pub(super) fn new(context: &Arc<AgentContext>, config: ServedAgent) -> Arc<Self> {
         let conn = Self {
             context: context.clone(),
             last: AsyncMutex::default(),
-            state: Mutex::default(),
+            state: Arc::default(),
             config,
         };
         conn.update(&conn.config);
@@ -112,7 +116,7 @@ impl AgentConnection {
     }
 
     /// The agent's id. An agent without a configured name must report one.
-    pub(super) async fn id(self: &Arc<Self>) -> ApiResult<Uuid> {
+    pub(super) async fn id(&self) -> ApiResult<Uuid> {
         match &self.config.name {
             Some(name) => Ok(agent_id(name)),
             None => Ok(self.info().await?.id),
@@ -121,7 +125,7 @@ impl AgentConnection {
 
     /// The agent's description, from its answer to `initialize`. If it cannot be reached: its
     /// previous answer, or the configuration; the next run tries again.
-    pub(super) async fn info(self: &Arc<Self>) -> ApiResult<Arc<AgentInfo>> {
+    pub(super) async fn info(&self) -> ApiResult<Arc<AgentInfo>> {
         let has_name = self.config.name.is_some();
         if !has_name || !self.state.lock().failed {
             match self.connect().await {
@@ -136,54 +140,69 @@ impl AgentConnection {
 
     /// The agent, on an open link. All callers that wait for the same attempt share its result:
     /// many clients of an unreachable agent wait once, not one after the other.
-    pub(super) async fn connect(self: &Arc<Self>) -> ApiResult<AgentLink> {
+    pub(super) async fn connect(&self) -> ApiResult<AgentLink> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
-        let known = match &*last {
-            Some((_, Ok((link, agent)))) if self.is_open(*link) => Ok((*link, agent.clone())),
-            Some((ended, Err(fault))) if *ended > asked => Err(fault.clone()),
-            _ => {
-                let result = self.open_link().await;
-                let mut state = self.state.lock();
-                state.failed = result.is_err();
-                if let Ok((_, agent)) = &result {
-                    state.info = Some(agent.clone());
-                }
-                *last = Some((Instant::now(), result.clone()));
-                result
-            }
-        };
-        known.map(|(id, agent)| AgentLink {
-            conn: self.clone(),
-            agent,
-            id,
-        })
+        match &*last {
+            Some((_, Ok(link))) if link.is_open() => return Ok(link.clone()),
+            Some((ended, Err(fault))) if *ended > asked => return Err(fault.clone()),
+            _ => {}
+        }
+        let result = self.open_link().await;
+        let mut state = self.state.lock();
+        state.failed = result.is_err();
+        if let Ok(link) = &result {
+            state.info = Some(link.agent.clone());
+        }
+        *last = Some((Instant::now(), result.clone()));
+        result
     }
 
-    /// Opens a link and initialises the agent.
-    async fn open_link(self: &Arc<Self>) -> LinkResult {
+    /// Opens a link, on which the agent sees its client, and initialises the agent.
+    async fn open_link(&self) -> ApiResult<AgentLink> {
         let closed = || ApiError::unavailable("the relay is shutting down");
-        if self.context.port.closing.is_cancelled() {
+        let port = &self.context.port;
+        if port.closing.is_cancelled() {
             return Err(closed());
         }
-        let (link, opened) = self.new_link();
+        let (tx, frames) = mpsc::channel(MAX_QUEUED);
+        let end = Arc::new(LinkEnd {
+            context: self.context.clone(),
+            agent: self.state.clone(),
+            state: Mutex::new(LinkState {
+                frames: Some(tx),
+                ..LinkState::default()
+            }),
+        });
+        self.state.lock().link = Arc::downgrade(&end);
+        let peer = Peer {
+            name: "agent-connect".to_owned(),
+            half_close: true,
+            kind: PeerKind::Internal,
+            // It carries the threads of many clients; each request is authorised on its own.
+            principal: None,
+            wanted_agent: self.config.name.as_deref().map(Arc::from),
+        };
+        let link = local_link::open(peer, end.clone(), frames);
         let arrival = IncomingLink {
             from: "agent-connect".to_owned(),
-            finish: Box::pin(std::future::ready(Ok(opened))),
+            finish: Box::pin(std::future::ready(Ok(link))),
             worker: Worker::current(),
         };
-        let sent = self.context.port.arrivals.send(arrival).await;
-        sent.map_err(|_| closed())?;
-        let call = self.call(link, "initialize", &messages::initialize());
-        let fault = match timeout(self.context.port.limits.agent_connect_start, call).await {
-            Ok(Ok(initialized)) => return Ok((link, Arc::new(self.describe(&initialized)))),
+        port.arrivals.send(arrival).await.map_err(|_| closed())?;
+        let call = end.call("initialize", &messages::initialize());
+        let fault = match timeout(port.limits.agent_connect_start, call).await {
+            Ok(Ok(initialized)) => {
+                let agent = Arc::new(self.describe(&initialized));
+                return Ok(AgentLink { agent, end });
+            }
             Ok(Err(error)) => {
                 let why = error["message"].as_str().unwrap_or("no reason given");
                 format!("the agent cannot be reached: {why}")
             }
             Err(_) => "the agent did not answer initialize in time".to_owned(),
         };
-        self.close_link(link);
+        end.state.lock().close();
         Err(ApiError::unavailable(fault))
     }
 
@@ -193,26 +212,100 @@ impl AgentConnection {
         AgentInfo::new(name.as_deref(), about.as_deref(), initialized, base)
     }
 
-    fn is_open(&self, link: LinkId) -> bool {
-        let state = self.state.lock();
-        state.link == link && state.frames.is_some()
-    }
-
     /// Whether the agent has requested a form.
     pub(super) fn uses_forms(&self) -> bool {
         self.state.lock().uses_forms
     }
 
-    /// Sends a request to the agent; an error with code -32603 if the link is lost.
-    fn call(
+    /// Ends the stream after the queued frames.
+    pub(super) fn end(&self) {
+        let link = self.state.lock().link.upgrade();
+        if let Some(link) = link {
+            link.state.lock().frames = None;
+        }
+    }
+}
+
+impl AgentLink {
+    /// Sends a request to the agent. Once this has returned, the request is queued.
+    pub(super) fn call(
         &self,
-        link: LinkId,
         method: &str,
         params: &Value,
-    ) -> impl Future<Output = Response> + Send + use<> {
+    ) -> impl Future<Output = RpcResult<Value>> + Send + use<> {
+        let (called, agent) = (self.end.call(method, params), self.agent.clone());
+        async move { called.await.map_err(|error| agent.run_error(&error)) }
+    }
+
+    fn is_open(&self) -> bool {
+        self.end.state.lock().frames.is_some()
+    }
+}
+
+impl OpenSession {
+    /// Whether its link is still open.
+    pub(super) fn is_open(&self) -> bool {
+        self.on.is_open()
+    }
+
+    /// Whether it can be opened again once it is closed, or is closed already.
+    pub(super) fn can_reopen(&self) -> bool {
+        !self.is_open() || self.on.agent.reopen_method().is_some()
+    }
+
+    /// Asks the agent to close it, if it supports that. Otherwise the agent keeps it.
+    pub(super) async fn close(&self) {
+        if self.is_open() && self.on.agent.supports("close") {
+            let params = json!({ "sessionId": self.id });
+            let _closed = self.on.call("session/close", &params).await;
+        }
+    }
+
+    /// Filters the replayed history of the session, which is reopened, until `end_turn`.
+    pub(super) fn expect_history(&self, history: HistoryFilter) {
+        let mut state = self.on.end.state.lock();
+        state.histories.insert(self.id.clone(), history);
+    }
+
+    /// Routes its updates and questions to this run until `end_turn`.
+    pub(super) fn begin_turn(&self, run: &Arc<Run>) {
+        let mut state = self.on.end.state.lock();
+        state.turns.insert(self.id.clone(), run.clone());
+    }
+
+    pub(super) fn end_turn(&self) {
+        let mut state = self.on.end.state.lock();
+        state.turns.remove(&self.id);
+        state.histories.remove(&self.id);
+    }
+
+    /// Answers a question of a run, if its turn is active.
+    pub(super) fn resume(&self, run: &Run, id: &Value, result: &Value) {
+        let mut state = self.on.end.state.lock();
+        if state.is_active(run) {
+            state.push(messages::result(id, result));
+        }
+    }
+
+    /// Cancels the turn of a run, and the agent's open questions.
+    pub(super) fn cancel_turn(&self, run: &Run) {
+        let mut state = self.on.end.state.lock();
+        if !state.is_active(run) {
+            return;
+        }
+        let params = json!({ "sessionId": self.id });
+        state.push(messages::notification("session/cancel", &params));
+        for question in run.cancel_questions() {
+            state.push(messages::result(&question.id, &question.cancelled()));
+        }
+    }
+}
+
+impl LinkEnd {
+    /// Sends a request to the agent; an error with code -32603 if the link is lost.
+    fn call(&self, method: &str, params: &Value) -> impl Future<Output = Response> + Send + use<> {
         let mut state = self.state.lock();
-        let is_open = state.link == link && state.frames.is_some();
-        let response = is_open.then(|| {
+        let response = state.frames.is_some().then(|| {
             let (request, response) = state.calls.begin(method, params);
             state.push(request);
             response
@@ -229,104 +322,39 @@ impl AgentConnection {
         }
     }
 
-    /// Answers a request of the agent.
-    fn answer(&self, link: LinkId, id: &Value, result: &Value) {
-        let mut state = self.state.lock();
-        if state.link == link {
-            state.push(messages::result(id, result));
-        }
-    }
-
-    /// Answers a question of a run, if its turn is active.
-    pub(super) fn resume(&self, run: &Run, id: &Value, result: &Value) {
-        let mut state = self.state.lock();
-        if state.is_active(run) {
-            state.push(messages::result(id, result));
-        }
-    }
-
-    /// Cancels the turn of a run, and the agent's open questions.
-    pub(super) fn cancel_turn(&self, run: &Run) {
-        let mut state = self.state.lock();
-        let Some(session) = run.session().filter(|_| state.is_active(run)) else {
-            return;
-        };
-        let params = json!({ "sessionId": session });
-        state.push(messages::notification("session/cancel", &params));
-        for question in run.cancel_questions() {
-            state.push(messages::result(&question.id, &question.cancelled()));
-        }
-    }
-
-    /// Routes the updates and questions of its session to this run until `end_turn`.
-    pub(super) fn begin_turn(&self, session: &str, run: &Arc<Run>) {
-        let mut state = self.state.lock();
-        state.turns.insert(session.to_owned(), run.clone());
-    }
-
-    pub(super) fn end_turn(&self, session: &str) {
-        let mut state = self.state.lock();
-        state.turns.remove(session);
-        state.histories.remove(session);
-    }
-
-    /// Filters the replayed history of a session that is reopened, until `end_turn`.
-    pub(super) fn expect_history(&self, session: &str, history: HistoryFilter) {
-        let mut state = self.state.lock();
-        state.histories.insert(session.to_owned(), history);
-    }
-
-    /// Ends the stream after the queued frames.
-    pub(super) fn end(&self) {
-        self.state.lock().frames = None;
-    }
-
-    /// Handles a message of the agent.
-    fn receive(&self, link: LinkId, message: Message) {
-        match message {
-            Message::Request(id, method, params) => {
-                let id = serde_json::from_slice(id.as_id().json()).unwrap_or_default();
-                self.receive_request(link, &id, &method, params);
-            }
-            Message::Notification(method, params) => {
-                self.receive_notification(link, &method, &params);
-            }
-            Message::Response(id, response) => self.state.lock().calls.end(&id, response),
-        }
-    }
-
     /// Handles a request of the agent.
-    fn receive_request(&self, link: LinkId, id: &Value, method: &str, params: Value) {
-        let mut state = self.state.lock();
+    fn receive_request(&self, id: &Value, method: &str, params: Value) {
         let Some(question) = AgentQuestion::from_request(id.clone(), method, params) else {
-            return state.push(messages::unknown_method(id, method));
+            let answer = messages::unknown_method(id, method);
+            return self.state.lock().push(answer);
         };
-        state.uses_forms |= method == "elicitation/create";
+        let default = {
+            let mut agent = self.agent.lock();
+            agent.uses_forms |= method == "elicitation/create";
+            match agent.permits {
+                true => Permissions::Allow,
+                false => Permissions::Reject,
+            }
+        };
         let session = question.session();
-        let run = session.and_then(|session| state.turns.get(session).cloned());
-        let default = match state.permits {
-            true => Permissions::Allow,
-            false => Permissions::Reject,
-        };
-        drop(state);
+        let run = session.and_then(|session| self.state.lock().turns.get(session).cloned());
         let answer = match run {
             Some(run) => run.add_question(question, default),
             None => Some(question.by_rule(default)),
         };
         if let Some(answer) = answer {
-            self.answer(link, id, &answer);
+            self.state.lock().push(messages::result(id, &answer));
         }
     }
 
     /// Handles a notification of the agent.
-    fn receive_notification(&self, link: LinkId, method: &str, params: &Value) {
+    fn receive_notification(&self, method: &str, params: &Value) {
         let mut state = self.state.lock();
         if method == "$/cancel_request" {
             let id = &params["requestId"];
             let withdrawn = state.turns.values().find_map(|run| run.withdraw(id));
-            drop(state);
             if let Some(question) = withdrawn {
-                self.answer(link, id, &question.cancelled());
+                state.push(messages::result(id, &question.cancelled()));
             }
         } else if method == "session/update"
             && let Some(session) = params["sessionId"].as_str()
@@ -339,71 +367,9 @@ impl AgentConnection {
             }
         }
     }
-
-    /// Marks the link as lost and fails its pending calls.
-    fn close_link(&self, link: LinkId) {
-        let mut state = self.state.lock();
-        if state.link == link {
-            state.close();
-        }
-    }
-
-    /// Begins a new link. The agent sees it as its client.
-    fn new_link(self: &Arc<Self>) -> (LinkId, Link) {
-        let (tx, frames) = mpsc::channel(MAX_QUEUED);
-        let mut state = self.state.lock();
-        state.close();
-        state.frames = Some(tx);
-        state.calls = OwnRequests::default();
-        state.link.0 += 1;
-        let id = state.link;
-        let peer = Peer {
-            name: "agent-connect".to_owned(),
-            half_close: true,
-            kind: PeerKind::Internal,
-            // It carries the threads of many clients; each request is authorised on its own.
-            principal: None,
-            wanted_agent: self.config.name.as_deref().map(Arc::from),
-        };
-        let conn = self.clone();
-        let end = Arc::new(LinkEnd { conn, id });
-        (id, local_link::open(peer, end, frames))
-    }
 }
 
-impl AgentLink {
-    /// Sends a request to the agent. Once this has returned, the request is queued.
-    pub(super) fn call(
-        &self,
-        method: &str,
-        params: &Value,
-    ) -> impl Future<Output = RpcResult<Value>> + Send + use<> {
-        let (called, agent) = (self.conn.call(self.id, method, params), self.agent.clone());
-        async move { called.await.map_err(|error| agent.run_error(&error)) }
-    }
-}
-
-impl OpenSession {
-    /// Whether its link is still open.
-    pub(super) fn is_open(&self) -> bool {
-        self.on.conn.is_open(self.on.id)
-    }
-
-    /// Whether it can be opened again once it is closed, or is closed already.
-    pub(super) fn can_reopen(&self) -> bool {
-        !self.is_open() || self.on.agent.reopen_method().is_some()
-    }
-
-    /// Asks the agent to close it, if it supports that. Otherwise the agent keeps it.
-    pub(super) async fn close(&self) {
-        if self.is_open() && self.on.agent.supports("close") {
-            let params = json!({ "sessionId": self.id });
-            let _closed = self.on.call("session/close", &params).await;
-        }
-    }
-}
-
-impl State {
+impl LinkState {
     fn push(&mut self, frame: Frame) {
         if let Some(frames) = &self.frames
             && let Err(TrySendError::Full(_)) = frames.try_send(frame)
@@ -426,26 +392,27 @@ impl State {
     }
 }
 
-/// The end of one link of a connection.
-struct LinkEnd {
-    conn: Arc<AgentConnection>,
-    id: LinkId,
-}
-
 impl LocalPeer for LinkEnd {
     fn limits(&self) -> Arc<Limits> {
-        self.conn.context.port.limits.clone()
+        self.context.port.limits.clone()
     }
 
     fn receive(self: &Arc<Self>, message: Message) {
-        self.conn.receive(self.id, message);
+        match message {
+            Message::Request(id, method, params) => {
+                let id = serde_json::from_slice(id.as_id().json()).unwrap_or_default();
+                self.receive_request(&id, &method, params);
+            }
+            Message::Notification(method, params) => self.receive_notification(&method, &params),
+            Message::Response(id, response) => self.state.lock().calls.end(&id, response),
+        }
     }
 
     fn close_input(&self) {
-        self.conn.close_link(self.id);
+        self.state.lock().close();
     }
 
     fn close_output(&self) {
-        self.conn.close_link(self.id);
+        self.state.lock().close();
     }
 }

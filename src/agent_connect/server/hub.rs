@@ -2,7 +2,7 @@
 //! threads in use.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hashlink::LinkedHashMap;
@@ -20,6 +20,9 @@ use crate::agent_connect::api::run_request::Strategy;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
 use crate::transport::http::port::Port;
+
+/// The wait of a client that sets no limit.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The state shared by all requests.
 pub(super) struct Hub {
@@ -53,6 +56,8 @@ pub(super) struct HubState {
 pub(super) struct ActiveRun {
     pub(super) run: Arc<Run>,
     pub(super) conn: Arc<AgentConnection>,
+    /// The session it runs in, once that is open.
+    pub(super) session: Arc<OnceLock<OpenSession>>,
 }
 
 /// The session of a thread, if the agent has it open. Locked by the current run; the lock is fair, so
@@ -122,8 +127,8 @@ impl Hub {
     /// Whether a session belongs, or belonged, to a run without a thread.
     pub(super) fn is_run_session(&self, session: &str) -> bool {
         let state = self.state.lock();
-        let mut used = state.runs.values().filter_map(|live| live.run.session());
-        used.any(|used| used == session) || state.discarded.iter().any(|one| one == session)
+        let mut used = state.runs.values().filter_map(|live| live.session.get());
+        used.any(|used| used.id == session) || state.discarded.iter().any(|one| one == session)
     }
 
     /// Waits until none of the runs that have not ended is one of these.
@@ -198,32 +203,19 @@ impl Hub {
         at: &RunAt,
         max_wait: Option<Duration>,
     ) -> ApiResult<Option<RunRecord>> {
-        let until = max_wait.map(|max_wait| Instant::now() + max_wait);
-        let mut reads = 0;
+        let until = Instant::now() + max_wait.unwrap_or(FOREVER);
         loop {
+            // Removed while its end is stored, so what is read after that is final.
             let live = self.active_run(at.id);
             let run = self.run(at).await?;
             if run.status != RunStatus::Pending {
                 return Ok(Some(run));
             }
-            let Some(live) = live else {
-                // The run ended between the two reads, or its end could not be stored.
-                if reads > 2 {
-                    return Err(ApiError::unavailable("the outcome of the run was lost"));
-                }
-                reads += 1;
-                continue;
-            };
-            let mut changes = live.run.changes.subscribe();
-            drop(live);
+            let lost = || ApiError::unavailable("the outcome of the run was lost");
+            let mut changes = live.ok_or_else(lost)?.run.changes.subscribe();
             let settled = changes.wait_for(|phase| phase.status != RunStatus::Pending);
-            match until {
-                Some(until) => {
-                    if timeout_at(until, settled).await.is_err() {
-                        return Ok(None);
-                    }
-                }
-                None => drop(settled.await),
+            if timeout_at(until, settled).await.is_err() {
+                return Ok(None);
             }
         }
     }

@@ -73,8 +73,8 @@ async fn start_run(
         agent: conn.id().await?,
         thread: (named.is_some() || adds).then_some(thread.id),
         status: RunStatus::Pending,
+        updated: created.clone(),
         created,
-        updated: created,
         creation: request.creation.clone(),
         outcome: None,
     };
@@ -88,6 +88,7 @@ async fn start_run(
     let live = ActiveRun {
         run: run.clone(),
         conn,
+        session: Arc::default(),
     };
     hub.add_run(&live)?;
     let (stored, max) = (record.clone(), limits.agent_connect_kept_runs);
@@ -111,8 +112,8 @@ async fn find_or_create_thread(
     let setup = &request.setup;
     let has_setup = setup.cwd.is_some() || !setup.mcp_servers.is_empty();
     match hub.thread(owner, id).await {
-        Ok(thread) if thread.metadata.session.is_none() && has_setup => {
-            let mut merged = SessionConfig::from_metadata(&thread.metadata.given)?;
+        Ok(thread) if thread.session.is_none() && has_setup => {
+            let mut merged = SessionConfig::from_metadata(&thread.metadata)?;
             merged.cwd = setup.cwd.clone().or(merged.cwd);
             if !setup.mcp_servers.is_empty() {
                 merged.mcp_servers.clone_from(&setup.mcp_servers);
@@ -136,7 +137,7 @@ async fn find_or_create_thread(
 
 /// Executes a run to its end and stores the outcome.
 async fn perform(hub: Arc<Hub>, live: ActiveRun, slot: SessionSlot) {
-    let ActiveRun { run, conn } = &live;
+    let run = &live.run;
     let limit = hub.port.limits.agent_connect_run;
     let (status, outcome) = tokio::select! {
         done = execute(&hub, &live, &slot) => match done {
@@ -145,13 +146,15 @@ async fn perform(hub: Arc<Hub>, live: ActiveRun, slot: SessionSlot) {
         },
         () = store_changes(&hub, run) => unreachable!("it never returns"),
         () = sleep(limit) => {
-            conn.cancel_turn(run);
+            if let Some(open) = live.session.get() {
+                open.cancel_turn(run);
+            }
             let message = format!("the run took longer than {limit:?}");
             (RunStatus::Timeout, RunOutcome::Error(RpcError::new(reply::TIMEOUT, message)))
         }
     };
-    if let Some(session) = run.session() {
-        conn.end_turn(&session);
+    if let Some(open) = live.session.get() {
+        open.end_turn();
     }
     let (at_end, ended) = (hub.clone(), run.clone());
     let store_end = hub.store.run(&run.owner, move |rows| {
@@ -178,7 +181,7 @@ async fn perform(hub: Arc<Hub>, live: ActiveRun, slot: SessionSlot) {
 
 /// Executes the turn of a run and returns its stop reason.
 async fn execute(hub: &Hub, live: &ActiveRun, slot: &SessionSlot) -> RpcResult<String> {
-    let ActiveRun { run, conn } = live;
+    let ActiveRun { run, conn, .. } = live;
     let cancelled = || Ok("cancelled".to_owned());
     let turn = async {
         sleep(Duration::from_secs(run.request.delay)).await;
@@ -195,14 +198,14 @@ async fn execute(hub: &Hub, live: &ActiveRun, slot: &SessionSlot) -> RpcResult<S
     };
     let opened = hub.open_session(&mut session, &run.owner, &mut thread, conn);
     let (open, opened) = opened.await?;
-    run.set_session(&open.id);
+    let _ = live.session.set(open.clone());
     configure(run, &open, &opened).await?;
     if run.cancel.is_cancelled() {
         return cancelled();
     }
-    conn.begin_turn(&open.id, run);
-    let ended = prompt(hub, live, &open).await;
-    conn.end_turn(&open.id);
+    open.begin_turn(run);
+    let ended = prompt(hub, run, &open).await;
+    open.end_turn();
     ended
 }
 
@@ -220,8 +223,7 @@ async fn configure(run: &Run, open: &OpenSession, opened: &Value) -> RpcResult<(
     Ok(())
 }
 
-async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> RpcResult<String> {
-    let ActiveRun { run, conn } = live;
+async fn prompt(hub: &Hub, run: &Run, open: &OpenSession) -> RpcResult<String> {
     let request = &run.request;
     let mut prompt = request.input.prompt.clone();
     // In a thread the agent already has the earlier messages.
@@ -233,7 +235,7 @@ async fn prompt(hub: &Hub, live: &ActiveRun, open: &OpenSession) -> RpcResult<St
     let answer = tokio::select! {
         answer = answered.as_mut() => answer?,
         () = run.cancel.cancelled() => {
-            conn.cancel_turn(run);
+            open.cancel_turn(run);
             // Some agents never answer a prompt that was cancelled.
             let late = |_| Ok(json!({ "stopReason": "cancelled" }));
             timeout(hub.port.limits.http_write_timeout, answered).await.unwrap_or_else(late)?
@@ -286,6 +288,8 @@ pub(super) async fn resume(hub: &Hub, at: &RunAt, body: &Value) -> ApiResult<Run
     let (request, answer) = live.run.resume(body)?;
     // Stored before the agent continues: its next updates are newer.
     let record = hub.run(at).await?;
-    live.conn.resume(&live.run, &request, &answer);
+    if let Some(open) = live.session.get() {
+        open.resume(&live.run, &request, &answer);
+    }
     Ok(record)
 }

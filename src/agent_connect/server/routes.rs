@@ -96,13 +96,13 @@ async fn search_agents(call: Call) -> Reply {
     let search: Search<AgentFilter> = Search::read(&call.body)?;
     let known = call.hub.agents.infos(&call.requester).await?;
     let found = known.iter().filter(|agent| agent.matches(&search.wanted));
-    let page = search.page.slice(found.map(|agent| &**agent));
+    let page = search.page.slice(found.map(|agent| agent.entry()));
     json(&page.collect::<Vec<_>>())
 }
 
 async fn agent(call: Call) -> Reply {
     let conn = call.hub.agents.find(&call.requester, call.agent()).await?;
-    json(&*conn.info().await?)
+    json(&conn.info().await?.entry())
 }
 
 async fn descriptor(call: Call) -> Reply {
@@ -114,18 +114,20 @@ async fn descriptor(call: Call) -> Reply {
 async fn create_thread(call: Call) -> Reply {
     call.check_not_draining()?;
     let wanted = read(&call.body)?;
-    json(&call.hub.create_thread(&call.requester, wanted).await?)
+    let thread = call.hub.create_thread(&call.requester, wanted).await?;
+    json(&thread.shown())
 }
 
 async fn search_threads(call: Call) -> Reply {
     let search = Search::read(&call.body)?;
     call.hub.import_sessions(&call.requester).await;
-    json(&call.rows(move |rows| rows.find_threads(&search)).await?)
+    let found = call.rows(move |rows| rows.find_threads(&search)).await?;
+    json(&found.iter().map(Thread::shown).collect::<Vec<_>>())
 }
 
 async fn thread(call: Call) -> Reply {
     let id = call.thread()?;
-    json(&call.rows(move |rows| rows.thread(id)).await?)
+    json(&call.rows(move |rows| rows.thread(id)).await?.shown())
 }
 
 async fn patch_thread(call: Call) -> Reply {
@@ -136,14 +138,11 @@ async fn patch_thread(call: Call) -> Reply {
         return Err(ApiError::invalid(what));
     }
     let change = |thread: &mut Thread| {
-        thread.metadata.given.extend(patch.metadata);
-        thread.updated = now();
+        thread.metadata.extend(patch.metadata);
+        thread.updated_at = now();
     };
-    json(
-        &call
-            .rows(move |rows| rows.update_thread(id, change))
-            .await?,
-    )
+    let changed = call.rows(move |rows| rows.update_thread(id, change));
+    json(&changed.await?.shown())
 }
 
 async fn delete_thread(call: Call) -> Reply {
@@ -167,12 +166,8 @@ async fn thread_history(call: Call) -> Reply {
 
 async fn copy_thread(call: Call) -> Reply {
     call.check_not_draining()?;
-    json(
-        &call
-            .hub
-            .copy_thread(&call.requester, call.thread()?)
-            .await?,
-    )
+    let copied = call.hub.copy_thread(&call.requester, call.thread()?);
+    json(&copied.await?.shown())
 }
 
 async fn thread_runs(call: Call) -> Reply {
@@ -182,12 +177,12 @@ async fn thread_runs(call: Call) -> Reply {
         rows.thread(id)?;
         rows.find_runs(Some(id), &Search { wanted, page })
     });
-    json(&find.await?)
+    runs(&find.await?)
 }
 
 async fn search_runs(call: Call) -> Reply {
     let search = Search::read(&call.body)?;
-    json(&call.rows(move |rows| rows.find_runs(None, &search)).await?)
+    runs(&call.rows(move |rows| rows.find_runs(None, &search)).await?)
 }
 
 /// Starts a run and answers as requested. The run's URL is sent in a header, for clients that
@@ -205,7 +200,7 @@ async fn start(call: Call, reply: StartReply) -> Reply {
     let mut answer = match reply {
         StartReply::Run => {
             guard.map(DropGuard::disarm);
-            json(&record)?
+            json(&record.shown())?
         }
         StartReply::Output => {
             let at = RunAt {
@@ -230,11 +225,13 @@ async fn start(call: Call, reply: StartReply) -> Reply {
 }
 
 async fn run(call: Call) -> Reply {
-    json(&call.hub.run(&call.run()?).await?)
+    json(&call.hub.run(&call.run()?).await?.shown())
 }
 
 async fn resume(call: Call) -> Reply {
-    json(&perform::resume(&call.hub, &call.run()?, &call.body).await?)
+    let at = call.run()?;
+    let resumed = perform::resume(&call.hub, &at, &call.body);
+    json(&resumed.await?.shown())
 }
 
 /// Deletes a run; one that has not ended is cancelled first.
@@ -312,9 +309,13 @@ async fn cancel(call: Call) -> Reply {
 /// A run and its output, in the form of 0.2.3.
 fn wait_response(run: Option<&RunRecord>) -> Reply {
     match run {
-        Some(run) => json(&json!({ "run": run, "output": run.output() })),
+        Some(run) => json(&json!({ "run": run.shown(), "output": run.output() })),
         None => nothing(),
     }
+}
+
+fn runs(found: &[RunRecord]) -> Reply {
+    json(&found.iter().map(RunRecord::shown).collect::<Vec<_>>())
 }
 
 /// The state of a thread, in the form of the older generation.

@@ -53,8 +53,6 @@ struct State {
     questions: PendingRequests<AgentQuestion>,
     /// Number of questions so far.
     question_count: usize,
-    /// The session it runs in.
-    session: Option<String>,
 }
 
 /// The agent's updates, for streaming clients, with their sizes.
@@ -102,7 +100,6 @@ impl Run {
                 log: Log::default(),
                 questions: PendingRequests::new(MAX_QUESTIONS),
                 question_count: 0,
-                session: None,
             }),
         })
     }
@@ -110,16 +107,6 @@ impl Run {
     /// Its current state.
     pub(super) fn record(&self) -> RunRecord {
         self.state.lock().record.clone()
-    }
-
-    /// The session it runs in.
-    pub(super) fn session(&self) -> Option<String> {
-        self.state.lock().session.clone()
-    }
-
-    /// Sets the session it runs in.
-    pub(super) fn set_session(&self, session: &str) {
-        self.state.lock().session = Some(session.to_owned());
     }
 
     /// Applies an update of the session.
@@ -245,7 +232,7 @@ impl Run {
         all.extend(messages.iter().cloned());
         Some(TurnRecord {
             run: self.id,
-            ended: state.record.updated,
+            ended: state.record.updated.clone(),
             values,
             messages: all,
         })
@@ -315,5 +302,5 @@ impl Log {
 pub(super) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = since.map_or(0, |since| since.as_micros());
-    Timestamp(i64::try_from(micros).unwrap_or(i64::MAX))
+    Timestamp::of_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }

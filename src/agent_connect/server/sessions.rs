@@ -52,7 +52,7 @@ impl Hub {
         let owner = &requester.owner;
         let setup = self.stored_setup(&SessionConfig::from_metadata(&wanted.metadata)?);
         let mut thread = new_thread(wanted.id.unwrap_or_else(Uuid::new_v4), setup);
-        thread.metadata.given = wanted.metadata;
+        thread.metadata = wanted.metadata;
         if !self.add_thread(owner, &thread).await? {
             return match self.thread(owner, thread.id).await {
                 Ok(known) if wanted.if_exists == IfExists::DoNothing => Ok(known),
@@ -78,7 +78,7 @@ impl Hub {
         if let Some(open) = open {
             open.close().await;
         }
-        if let (Some(session), Some(agent)) = (thread.metadata.session, thread.agent)
+        if let (Some(session), Some(agent)) = (thread.session, thread.agent)
             && let Some(conn) = self.agents.by_id(agent).await
             && let Ok(link) = conn.connect().await
             && link.agent.supports("delete")
@@ -104,7 +104,7 @@ impl Hub {
         let [from, to] = [id, copy].map(|id| self.session_slot(owner, id));
         let (from, to) = (from?, to?);
         let mut new = to.lock().await;
-        if thread.metadata.session.is_some() {
+        if thread.session.is_some() {
             let failed = |failure: RpcError| ApiError::invalid(failure.message);
             let mut session = from.lock().await;
             let opened = self.open_session(&mut session, owner, &mut thread, &conn);
@@ -115,10 +115,10 @@ impl Hub {
             let id = forked
                 .and_then(|forked| new_session(&forked))
                 .map_err(failed)?;
-            thread.metadata.session = Some(id.clone());
+            thread.session = Some(id.clone());
             *new = Some(OpenSession { on: open.on, id });
         }
-        (thread.id, thread.created, thread.updated) = (copy, now(), now());
+        (thread.id, thread.created_at, thread.updated_at) = (copy, now(), now());
         if !self.add_thread(owner, &thread).await? {
             return Err(too_many());
         }
@@ -157,7 +157,7 @@ impl Hub {
         let on = conn.connect().await?;
         if thread.agent.is_some_and(|of| of != on.agent.id) {
             // The thread has no messages: it now belongs to the other agent.
-            (thread.agent, thread.metadata.session) = (None, None);
+            (thread.agent, thread.session) = (None, None);
             if let Some(open) = session.take() {
                 open.close().await;
             }
@@ -166,17 +166,17 @@ impl Hub {
             return Ok((open.clone(), Value::Null));
         }
         let mut params = thread.setup.clone();
-        if let Some(id) = thread.metadata.session.clone() {
+        if let Some(id) = thread.session.clone() {
             let method = on.agent.reopen_method().ok_or_else(|| {
                 let what = "its session is closed, and the agent cannot reopen sessions (no \
                             session/load)";
                 RpcError::new(-32002, what)
             })?;
             params["sessionId"] = json!(id);
-            conn.expect_history(&id, HistoryFilter::new(&thread.messages));
-            let loaded = on.call(method, &params).await;
-            let loaded = loaded.inspect_err(|_| conn.end_turn(&id))?;
             let open = OpenSession { on, id };
+            open.expect_history(HistoryFilter::new(&thread.messages));
+            let loaded = open.on.call(method, &params).await;
+            let loaded = loaded.inspect_err(|_| open.end_turn())?;
             *session = Some(open.clone());
             return Ok((open, loaded));
         }
@@ -187,7 +187,7 @@ impl Hub {
         *session = Some(open.clone());
         let of = thread.id;
         let belong = move |thread: &mut Thread| {
-            (thread.metadata.session, thread.agent) = (Some(id), Some(agent));
+            (thread.session, thread.agent) = (Some(id), Some(agent));
         };
         belong.clone()(thread);
         // Its metadata may have changed meanwhile; a run without a thread has none that is stored.
@@ -252,8 +252,8 @@ pub(super) fn new_thread(id: Uuid, setup: Value) -> Thread {
     let now = now();
     Thread {
         id,
-        created: now,
-        updated: now,
+        created_at: now.clone(),
+        updated_at: now,
         setup,
         ..Thread::default()
     }
@@ -268,8 +268,8 @@ fn listed_thread(agent: Uuid, session: &str, listed: &Value) -> Thread {
     if let Some(title) = listed.get("title").filter(|title| title.is_string()) {
         given.insert("title".to_owned(), title.clone());
     }
-    thread.metadata.given = given;
-    (thread.agent, thread.metadata.session) = (Some(agent), Some(session.to_owned()));
+    thread.metadata = given;
+    (thread.agent, thread.session) = (Some(agent), Some(session.to_owned()));
     thread
 }
 

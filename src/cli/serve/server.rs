@@ -20,7 +20,7 @@ use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::observe::metrics::{Metrics, Transport};
-use crate::proxy::{Attached, StopSignals};
+use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, IncomingLink, Link, PeerKind};
 
 /// Most clients that are sent an error at a time. More are closed without one.
@@ -169,13 +169,9 @@ impl Server {
         let Some(store) = agent.detached.as_ref().filter(|_| can_reconnect(&client)) else {
             return Some(client);
         };
-        let received = tokio::select! {
-            received = store.attach(client) => received,
-            () = self.stop.requested.cancelled() => return None,
-        };
-        match received {
-            Attached::New(client) => Some(store.add(client)),
-            Attached::Resumed => None,
+        tokio::select! {
+            new = store.attach(client) => new,
+            () = self.stop.requested.cancelled() => None,
         }
     }
 

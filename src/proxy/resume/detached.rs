@@ -16,7 +16,7 @@ use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits, PendingRequests, Scanner};
+use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits, PendingRequests, Scanner};
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -50,10 +50,20 @@ pub(super) struct DetachedConversation {
     /// What is sent to the client before anything else.
     pub(super) urgent: VecDeque<Frame>,
     /// What was received from the client and not handled yet.
-    received: VecDeque<Frame>,
+    received: VecDeque<Decoded>,
+    /// The request that the client was answered before the conversation began: its agent's answer
+    /// is not sent as well.
+    pub(super) answered: Option<IdBuf>,
     waker: Option<Waker>,
     /// Called when the client disconnects and reconnects.
     watch: Option<PresenceCallback>,
+}
+
+/// What a client has sent, and was answered, before its conversation began.
+#[derive(Default)]
+pub(super) struct ReadAhead {
+    pub(super) frames: VecDeque<Decoded>,
+    pub(super) answered: Option<IdBuf>,
 }
 
 /// A request of the agent to the client. One from a connection that broke is sent again on the
@@ -67,7 +77,7 @@ pub(super) struct AgentRequest {
 }
 
 impl DetachedConversation {
-    pub(super) fn new(client: Link, limits: Arc<Limits>) -> Self {
+    pub(super) fn new(client: Link, read: ReadAhead, limits: Arc<Limits>) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&limits)),
             agent_requests: PendingRequests::new(limits.in_flight),
@@ -84,7 +94,8 @@ impl DetachedConversation {
             missed: VecDeque::new(),
             missed_bytes: 0,
             urgent: VecDeque::new(),
-            received: VecDeque::new(),
+            received: read.frames,
+            answered: read.answered,
             waker: None,
             watch: None,
         }
@@ -93,10 +104,6 @@ impl DetachedConversation {
     /// Sets the callback for when the client disconnects and reconnects.
     pub(super) fn set_watch(&mut self, watch: PresenceCallback) {
         self.watch = Some(watch);
-    }
-
-    pub(super) const fn initialize(&self) -> &InitializeExchange {
-        &self.initialize
     }
 
     /// Whether the conversation belongs to that client.
@@ -140,7 +147,7 @@ impl DetachedConversation {
         }
         self.urgent.clear();
         self.received.clear();
-        self.received.push_back(request);
+        self.received.push_back(Decoded::Frame(request));
         self.queue_agent_requests(None);
         self.urgent.append(&mut self.missed);
         self.missed_bytes = 0;
@@ -155,9 +162,13 @@ impl DetachedConversation {
     ) -> Poll<Option<Result<Decoded, LinkError>>> {
         loop {
             let _ = self.flush_urgent(cx);
-            if let Some(frame) = self.received.pop_front() {
-                match self.receive(frame) {
-                    Some(frame) => return Poll::Ready(Some(Ok(Decoded::Frame(frame)))),
+            if let Some(received) = self.received.pop_front() {
+                let passed = match received {
+                    Decoded::Frame(frame) => self.receive(frame).map(Decoded::Frame),
+                    error => Some(error),
+                };
+                match passed {
+                    Some(passed) => return Poll::Ready(Some(Ok(passed))),
                     None => continue,
                 }
             }
@@ -169,7 +180,7 @@ impl DetachedConversation {
                     self.waker = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
-                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.received.push_back(frame),
+                Poll::Ready(Some(Ok(received))) => self.received.push_back(received),
                 Poll::Ready(None) if client.rx.ended_cleanly() => {
                     self.over = true;
                     return Poll::Ready(None);
@@ -292,8 +303,7 @@ impl DetachedConversation {
     fn fail(&mut self, error: &LinkError, cx: &mut Context<'_>) {
         while let Some(client) = &mut self.client {
             match client.rx.poll_next(cx) {
-                Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => self.received.push_back(frame),
-                Poll::Ready(Some(Ok(Decoded::Error(_)))) => {}
+                Poll::Ready(Some(Ok(received))) => self.received.push_back(received),
                 Poll::Ready(None) if client.rx.ended_cleanly() => {
                     self.over = true;
                     self.client = None;

@@ -151,6 +151,10 @@ impl DetachedConversation {
             self.history.load_failed(session);
         }
         self.restart_timer();
+        let is_answered = |id: &mut IdBuf| open.connection == 0 && *id == open.id;
+        if self.answered.take_if(is_answered).is_some() {
+            return;
+        }
         if open.connection != self.connection || self.client.is_none() {
             let (id, session) = (open.id.as_id(), &open.kind);
             tracing::info!(%id, ?session, "dropped an answer to a request of an earlier connection");

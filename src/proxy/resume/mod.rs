@@ -2,9 +2,8 @@
 //!
 //! A [`ConversationStore`] is between a listener and the conversations it begins. It gives each
 //! conversation a link of its own (`link`). When the client's link behind it breaks, the
-//! conversation and its agent wait for the client to reconnect (`detached`). `attach` tells new
-//! clients from reconnecting ones by their `initialize`, and puts messages read for that back in
-//! front of the link (`wrappers`). `messages` interprets the messages that pass, and `ids` and
+//! conversation and its agent wait for the client to reconnect (`detached`). `store` tells new
+//! clients from reconnecting ones by their `initialize` and the request after it. `messages` interprets the messages that pass, and `ids` and
 //! `history` store what has to be known of them.
 //!
 //! # Why
@@ -25,7 +24,6 @@
 //! history is kept from its beginning, bounded; `session/load` is answered from it. When it had to
 //! be dropped, the request goes to the agent like any other.
 
-mod attach;
 mod detached;
 mod history;
 mod ids;
@@ -33,7 +31,5 @@ mod initialize;
 mod link;
 mod messages;
 mod store;
-mod wrappers;
 
-pub use attach::Attached;
 pub use store::ConversationStore;

@@ -1,19 +1,21 @@
-//! The conversations of a listener whose clients may reconnect.
+//! The conversations of a listener whose clients may reconnect, and which client belongs to which.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
-use super::detached::DetachedConversation;
+use super::detached::{DetachedConversation, ReadAhead};
 use super::link::{self, Shared};
-use crate::jsonrpc::{Frame, Limits};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{Envelope, Frame, Kind, Limits, Scanned, named_session, reply, scan};
 use crate::observe::metrics::{AttachKind, DetachedSource, DetachedStats, Metrics};
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
 #[derive(Debug)]
 pub struct ConversationStore {
-    pub(super) limits: Arc<Limits>,
+    limits: Arc<Limits>,
     conversations: Mutex<Vec<Weak<Mutex<DetachedConversation>>>>,
     /// Counts connecting clients, if metrics are on.
     metrics: OnceLock<Arc<Metrics>>,
@@ -38,22 +40,81 @@ impl ConversationStore {
         }
     }
 
-    /// Counts a client that has connected.
-    pub(super) fn count(&self, how: AttachKind) {
+    /// Attaches a client that has connected to its conversation. A client without one begins a
+    /// conversation, whose link is returned; it outlives the client's. Where no conversation waits,
+    /// nothing is read from the client.
+    pub async fn attach(&self, mut client: Link) -> Option<Link> {
+        let mut read = ReadAhead::default();
+        let conversation = self.conversation_of(&mut client, &mut read).await;
+        let new = match conversation {
+            Some((conversation, wanted)) => conversation.lock().attach(client, wanted).err(),
+            None => Some(client),
+        };
         if let Some(metrics) = self.metrics.get() {
-            metrics.attached(how);
+            metrics.attached(match new {
+                Some(_) => AttachKind::New,
+                None => AttachKind::Resumed,
+            });
+        }
+        new.map(|client| self.add(client, read))
+    }
+
+    /// The conversation that a client asks for, and the request that names its session. What is
+    /// read is also kept in `read`.
+    async fn conversation_of(
+        &self,
+        client: &mut Link,
+        read: &mut ReadAhead,
+    ) -> Option<(Shared, Frame)> {
+        if self.all().is_empty() {
+            return None;
+        }
+        let (request, at) = self.next_request(client, &mut read.frames).await?;
+        if at.method(&request) != "initialize" {
+            return None;
+        }
+        let (id, params) = (at.id(&request), at.body(&request).unwrap_or_default());
+        let result = self.initialize_answer(&client.peer, params)?;
+        let answer = reply::answer(id, "result", result.as_bytes());
+        client.send(answer).await.ok()?;
+        read.answered = Some(id.to_owned());
+        let (wanted, at) = self.next_request(client, &mut read.frames).await?;
+        if !matches!(&*at.method(&wanted), "session/load" | "session/resume") {
+            return None;
+        }
+        let session = named_session(&wanted, &at)?.into_owned();
+        let is_wanted = |conversation: &Shared| {
+            let conversation = conversation.lock();
+            conversation.belongs_to(&client.peer)
+                && conversation.has_session(&session)
+                && conversation.initialize.answer_to(params).is_some()
+        };
+        let conversation = self.all().into_iter().find(is_wanted)?;
+        Some((conversation, wanted))
+    }
+
+    /// The client's next message, if it is a request.
+    async fn next_request(
+        &self,
+        client: &mut Link,
+        read: &mut VecDeque<Decoded>,
+    ) -> Option<(Frame, Envelope)> {
+        // Later reads return an end or an error again.
+        let decoded = client.receive().await?.ok()?;
+        read.push_back(decoded.clone());
+        match decoded {
+            Decoded::Frame(frame) => match scan(&frame, &self.limits) {
+                Scanned::Message(at) if at.kind == Kind::Request => Some((frame, at)),
+                _ => None,
+            },
+            Decoded::Error(_) => None,
         }
     }
 
-    /// Adds a conversation that begins with `client`, and returns a link for it that outlives the
-    /// client's.
-    #[must_use]
-    pub fn add(&self, client: Link) -> Link {
+    fn add(&self, client: Link, read: ReadAhead) -> Link {
         let peer = client.peer.clone();
-        let conversation = Arc::new(Mutex::new(DetachedConversation::new(
-            client,
-            Arc::clone(&self.limits),
-        )));
+        let conversation = DetachedConversation::new(client, read, Arc::clone(&self.limits));
+        let conversation = Arc::new(Mutex::new(conversation));
         let mut conversations = self.conversations.lock();
         conversations.retain(|conversation| conversation.strong_count() > 0);
         conversations.push(Arc::downgrade(&conversation));
@@ -61,34 +122,12 @@ impl ConversationStore {
     }
 
     /// An answer to `initialize` of one of this peer's agents that is also valid for `params`.
-    pub(super) fn initialize_answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
-        let all = self.all();
-        all.iter().find_map(|conversation| {
+    fn initialize_answer(&self, peer: &Peer, params: &[u8]) -> Option<Frame> {
+        self.all().iter().find_map(|conversation| {
             let conversation = conversation.lock();
-            let own = conversation
-                .belongs_to(peer)
-                .then(|| conversation.initialize().answer_to(params));
-            own.flatten().cloned()
+            let answer = conversation.initialize.answer_to(params);
+            answer.filter(|_| conversation.belongs_to(peer)).cloned()
         })
-    }
-
-    /// The conversation of `peer` that keeps `session`, if `params` has all the capabilities that
-    /// its agent was sent.
-    pub(super) fn find(&self, peer: &Peer, session: &str, params: &[u8]) -> Option<Shared> {
-        self.all().into_iter().find(|conversation| {
-            let conversation = conversation.lock();
-            conversation.belongs_to(peer)
-                && conversation.has_session(session)
-                && conversation.initialize().answer_to(params).is_some()
-        })
-    }
-
-    /// Whether no conversation waits for a client.
-    pub(super) fn is_empty(&self) -> bool {
-        let conversations = self.conversations.lock();
-        conversations
-            .iter()
-            .all(|conversation| conversation.strong_count() == 0)
     }
 
     fn all(&self) -> Vec<Shared> {

@@ -55,7 +55,7 @@ fn agent(case: &Value) -> Value {
     let agent = AgentInfo::new(text("name"), text("about"), &case["initialized"], "");
     let matches = |version: Option<&str>| {
         agent.matches(&AgentFilter {
-            name: Some(agent.metadata.agent.name.clone()),
+            name: Some(agent.name.clone()),
             version: version.map(str::to_owned),
         })
     };
@@ -66,7 +66,7 @@ fn agent(case: &Value) -> Value {
     let blocks = blocks.map(|block| &block["properties"]["type"]["const"]);
     let supports = ["close", "fork", "list"].map(|name| agent.supports(name));
     json!({
-        "entry": agent,
+        "entry": agent.entry(),
         "reopen": agent.reopen_method(),
         "supports": supports,
         "run_error": agent.run_error(&case["error"]),
@@ -347,9 +347,8 @@ fn times_are_shown_as_rfc_3339() {
         (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),
         (1_767_607_200_000_000, "2026-01-05T10:00:00.000000Z"),
         (-1_000_000, "1969-12-31T23:59:59.000000Z"),
-        (i64::MAX, "@9223372036854"),
     ] {
-        assert_eq!(Timestamp(micros).to_string(), shown);
+        assert_eq!(Timestamp::of_micros(micros).to_string(), shown);
     }
 }
 

@@ -1,17 +1,16 @@
 //! Both halves of Agent Connect: a client of this program in front of a server of it, and at the
 //! two ends a client and an agent that use only ACP.
 
-use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::proxy::StopSignals;
-use acp_relay::transport::{Link, registry};
+use acp_relay::transport::registry;
 use serde_json::{Value, json};
 
 use super::stage::{Agent, Stage, relay};
-use crate::support::link::{next, run, send, setup};
+use crate::support::link::{run, setup};
 
 /// An editor.
 struct Editor {
-    link: Link,
+    peer: Agent,
     received: Vec<Value>,
     id: u64,
 }
@@ -26,7 +25,7 @@ impl Editor {
         let (near, link) = crate::support::memory::pair(&setup.limits);
         relay(near, remote, &setup, &StopSignals::default());
         let mut editor = Self {
-            link,
+            peer: Agent(link, None),
             received: Vec::new(),
             id: 0,
         };
@@ -74,14 +73,11 @@ impl Editor {
     }
 
     async fn send(&mut self, message: Value) {
-        send(&mut *self.link.tx, message.to_string()).await.unwrap();
+        self.peer.send(&message).await;
     }
 
     async fn next(&mut self) -> Value {
-        match next(&mut *self.link.rx).await {
-            Some(Ok(Decoded::Frame(frame))) => serde_json::from_slice(frame.as_bytes()).unwrap(),
-            other => panic!("expected a message, received {other:?}"),
-        }
+        self.peer.listen().await.expect("a message, not the end")
     }
 
     /// The result of a request; earlier messages are kept.

@@ -56,8 +56,7 @@ fn a_stream_is_resumed_after_the_last_event() {
         let request =
             json!({ "input": human("go"), "stream_mode": "custom", "on_disconnect": "continue" });
         let mut events = client.events("POST", "/runs/stream", Some(&request)).await;
-        agent.open("s").await;
-        let prompt = agent.receive("session/prompt").await;
+        let prompt = agent.open_turn("s").await;
         agent.chunk("s", "one ").await;
         let (last, _, data) = events.named().await.unwrap();
         assert_eq!(data["update"]["content"]["text"], "one ");
@@ -92,8 +91,7 @@ fn a_run_ends_with_its_stream() {
         let (_stage, client, mut agent) = open().await;
         let request = json!({ "input": human("go") });
         let mut events = client.events("POST", "/runs/stream", Some(&request)).await;
-        agent.open("s").await;
-        let prompt = agent.receive("session/prompt").await;
+        let prompt = agent.open_turn("s").await;
         agent.chunk("s", "one ").await;
         let run = id(&events.named().await.unwrap().2, "run_id");
         drop(events);
@@ -116,20 +114,18 @@ fn a_thread_continues_after_a_restart_of_the_relay() {
         let (_stage, client, mut agent) = open_with(kept(&store)).await;
         let thread = thread(client, &mut agent, "s").await;
         let path = format!("/threads/{thread}/runs/wait");
-        let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("one") })));
+        let ran = client.start(&path, json!({ "input": human("one") }));
         let prompt = agent.receive("session/prompt").await;
         agent.chunk("s", "first").await;
         agent.finish(&prompt).await;
         ran.await.unwrap();
         // Two that will not be finished; one of them waits for an answer.
         let open = client.post("/runs", json!({ "input": human("two") })).await;
-        agent.open("other").await;
-        agent.receive("session/prompt").await;
+        agent.open_turn("other").await;
         let mut calls = calls_at(socket.try_clone().unwrap());
         let request = json!({ "input": human("two"), "webhook": webhook });
         let asking = client.post("/runs", request).await;
-        agent.open("third").await;
-        agent.receive("session/prompt").await;
+        agent.open_turn("third").await;
         agent.ask(5, "third").await;
         // The first call is answered with 503, so there is a second.
         for _ in 0..2 {
@@ -153,7 +149,7 @@ fn a_thread_continues_after_a_restart_of_the_relay() {
         let finished = client.get(&format!("/threads/{thread}/runs")).await;
         assert_eq!(finished[0]["status"], "success");
         let path = format!("/threads/{thread}/runs/wait");
-        let ran = tokio::spawn(client.clone_post(&path, json!({ "input": human("three") })));
+        let ran = client.start(&path, json!({ "input": human("three") }));
         let loaded = agent.receive("session/load").await;
         assert_eq!(loaded["params"]["sessionId"], "s");
         agent.answer(&loaded["id"], json!({})).await;
@@ -189,8 +185,8 @@ fn only_databases_of_this_version_are_used() {
     let listen = || run(async { registry::listen(&at, &kept(&store)).await.err() });
     assert!(listen().is_none());
     for (change, refused) in [
-        ("PRAGMA user_version = 2", None),
-        ("PRAGMA user_version = 1", Some("older")),
+        ("PRAGMA user_version = 3", None),
+        ("PRAGMA user_version = 2", Some("older")),
         ("PRAGMA user_version = 99", Some("newer")),
         ("PRAGMA application_id = 7", Some("another program")),
     ] {
@@ -211,15 +207,14 @@ fn the_runs_of_an_exited_agent_fail_and_it_is_started_again() {
     run(async {
         let (mut stage, client, mut agent) = open().await;
         let run = client.post("/runs", json!({ "input": human("go") })).await;
-        agent.open("s").await;
-        agent.receive("session/prompt").await;
+        agent.open_turn("s").await;
         drop(agent);
         let ended = client
             .get(&format!("/runs/{}/wait", id(&run, "run_id")))
             .await;
         assert_eq!(ended["output"]["type"], "error");
         assert_eq!(ended["output"]["errcode"], -32603);
-        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let searched = client.start("/agents/search", json!({}));
         let _agent = stage.introduced(json!({})).await;
         assert_eq!(
             searched.await.unwrap()[0]["metadata"]["ref"]["name"],
@@ -241,8 +236,7 @@ fn a_run_that_takes_too_long_times_out() {
         })
         .await;
         let run = client.post("/runs", json!({ "input": human("go") })).await;
-        agent.open("s").await;
-        agent.receive("session/prompt").await;
+        agent.open_turn("s").await;
         agent.receive("session/cancel").await;
         let ended = client
             .get(&format!("/runs/{}/wait", id(&run, "run_id")))
@@ -278,8 +272,7 @@ fn a_webhook_is_called_until_it_accepts() {
         let (_stage, client, mut agent) = open_with(calling(&[&at])).await;
         let request = json!({ "input": human("go"), "webhook": format!("http://{at}/callme") });
         let run = client.post("/runs", request).await;
-        agent.open("s").await;
-        let prompt = agent.receive("session/prompt").await;
+        let prompt = agent.open_turn("s").await;
         agent.finish(&prompt).await;
         // The first call is answered with 503, so there is a second.
         for _ in 0..2 {

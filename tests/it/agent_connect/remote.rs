@@ -7,8 +7,7 @@
 
 use std::collections::HashMap;
 
-use acp_relay::jsonrpc::framing::Decoded;
-use acp_relay::transport::{Link, registry};
+use acp_relay::transport::registry;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -22,8 +21,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::exchanges;
-use super::vectors::covers;
-use crate::support::link::{next, run, send, setup};
+use super::stage::Agent;
+use super::vectors::{Ids, covers};
+use crate::support::link::{run, setup};
 
 /// The agent of the exchanges.
 const AGENT: &str = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
@@ -40,11 +40,10 @@ struct Asked {
 
 struct Play<'a> {
     case: &'a Value,
-    link: Link,
+    peer: Agent,
     asked: mpsc::Receiver<Asked>,
     stream: Option<mpsc::Sender<Bytes>>,
-    /// Ids of the agent's requests: in the case, and real.
-    ids: HashMap<String, Value>,
+    ids: Ids,
 }
 
 #[test]
@@ -70,16 +69,17 @@ async fn play(case: &Value) {
     let link = registry::connect(&to, &setup).await.unwrap();
     let mut play = Play {
         case,
-        link,
+        peer: Agent(link, None),
         asked,
         stream: None,
-        ids: HashMap::new(),
+        ids: Ids::default(),
     };
     let steps = case["steps"].as_array().unwrap();
     if steps[0]["acp"]["method"] != "initialize" {
         let form = json!({ "elicitation": { "form": {} } });
         let params = json!({ "protocolVersion": 1, "clientCapabilities": case.get("client").unwrap_or(&form) });
-        play.send(
+        play.peer
+            .send(
             &json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params }),
         )
         .await;
@@ -111,21 +111,12 @@ impl Play<'_> {
                 self.stream = None;
             }
         } else if step["direction"] == "client_to_agent" {
-            let mut message = step["acp"].clone();
-            if message["method"].is_null() {
-                message["id"] = self.ids[&message["id"].to_string()].clone();
-            }
-            self.send(&message).await;
+            let message = self.ids.real(&step["acp"]);
+            self.peer.send(&message).await;
         } else if let Some(expected) = step.get("acp") {
             let received = self.receive().await;
-            let mut required = expected.clone();
-            if expected["method"].is_string() && expected.get("id").is_some() {
-                self.ids
-                    .insert(expected["id"].to_string(), received["id"].clone());
-                required["id"] = received["id"].clone();
-            }
-            let result = covers(&required, &received, &mut HashMap::new());
-            result.unwrap_or_else(|why| panic!("{name}: {why}\n{expected}\n{received}"));
+            let mut names = HashMap::new();
+            self.ids.check(name, expected, &received, &mut names);
             if expected.get("error").is_none() {
                 assert!(received.get("error").is_none(), "{name}: {received}");
             }
@@ -206,19 +197,12 @@ impl Play<'_> {
         } })
     }
 
-    async fn send(&mut self, message: &Value) {
-        send(&mut *self.link.tx, message.to_string()).await.unwrap();
-    }
-
     /// The next message; meanwhile, unwritten requests are answered.
     async fn receive(&mut self) -> Value {
         loop {
             tokio::select! {
                 biased;
-                received = next(&mut *self.link.rx) => match received {
-                    Some(Ok(Decoded::Frame(frame))) => return serde_json::from_slice(frame.as_bytes()).unwrap(),
-                    other => panic!("{}: expected a message, received {other:?}", self.case["name"]),
-                },
+                received = self.peer.listen() => return received.expect("a message, not the end"),
                 asked = self.asked.recv() => self.answer_unwritten(asked.expect("a request")),
             }
         }

@@ -15,7 +15,7 @@ use crate::support::link::{run, setup_with};
 /// Runs a turn on a thread with an open session, and returns its result.
 async fn turn(client: Client, agent: &mut Agent, thread: &str, session: &str) -> Value {
     let path = format!("/threads/{thread}/runs/wait");
-    let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+    let done = client.start(&path, json!({ "input": human("hi") }));
     finish(agent, session, "Hello").await;
     done.await.unwrap()
 }
@@ -44,7 +44,7 @@ fn the_least_recently_used_session_is_closed() {
         let first = thread(client, &mut agent, "a").await;
         let second = thread(client, &mut agent, "b").await;
         turn(client, &mut agent, &first, "a").await;
-        let made = tokio::spawn(client.clone_post("/threads", json!({})));
+        let made = client.start("/threads", json!({}));
         // The second was not used since.
         let mut received = [agent.listen().await.unwrap(), agent.listen().await.unwrap()];
         received.sort_by_key(|message| message["method"].to_string());
@@ -58,7 +58,7 @@ fn the_least_recently_used_session_is_closed() {
         made.await.unwrap();
         // It still exists.
         let path = format!("/threads/{second}/runs/wait");
-        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+        let done = client.start(&path, json!({ "input": human("hi") }));
         let closed = agent.receive("session/close").await;
         agent.answer(&closed["id"], json!({})).await;
         let loaded = agent.receive("session/load").await;
@@ -80,7 +80,7 @@ fn replayed_history_is_not_part_of_the_turn() {
         turn(client, &mut agent, &thread, "s").await;
         drop(agent);
         let path = format!("/threads/{thread}/runs/wait");
-        let done = tokio::spawn(client.clone_post(&path, json!({ "input": human("And?") })));
+        let done = client.start(&path, json!({ "input": human("And?") }));
         let mut agent = stage.introduced(capabilities).await;
         let loaded = agent.receive("session/load").await;
         agent.answer(&loaded["id"], json!({})).await;

@@ -55,7 +55,7 @@ fn each_agent_is_found_by_its_name_and_runs_on_its_own_link() {
     run(async {
         let mut stage = Stage::with(serving(&["goose", "claude"])).await;
         let client = stage.client();
-        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let searched = client.start("/agents/search", json!({}));
         let (first, second) = (introduced(&mut stage).await, introduced(&mut stage).await);
         let (mut goose, mut claude) = match first.name() {
             Some("goose") => (first, second),
@@ -110,7 +110,7 @@ fn a_thread_stays_with_its_first_agent() {
             "{thread}"
         );
         let path = format!("/threads/{}/runs", thread["thread_id"].as_str().unwrap());
-        let run = tokio::spawn(client.clone_post(&path, json!({ "input": human("hi") })));
+        let run = client.start(&path, json!({ "input": human("hi") }));
         let mut goose = introduced(&mut stage).await;
         let run = run.await.unwrap();
         goose.open("g").await;
@@ -119,7 +119,7 @@ fn a_thread_stays_with_its_first_agent() {
         goose.finish(&asked).await;
         let wait = format!("{path}/{}/wait", run["run_id"].as_str().unwrap());
         assert_eq!(client.get(&wait).await["run"]["status"], "success");
-        let searched = tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let searched = client.start("/agents/search", json!({}));
         let _claude = introduced(&mut stage).await;
         let agents = found(&searched.await.unwrap());
         let body = json!({ "agent_id": agents[1].1, "input": human("hi") });
@@ -138,7 +138,7 @@ fn clients_share_one_failed_attempt_and_see_the_agent_as_configured() {
         let mut agent = stage.agent().await;
         let asked = agent.receive("initialize").await;
         let client = stage.client();
-        let search = |_| tokio::spawn(client.clone_post("/agents/search", json!({})));
+        let search = |_| client.start("/agents/search", json!({}));
         let searches: Vec<_> = (0..8).map(search).collect();
         let error = json!({ "code": -32603, "message": "it fails" });
         agent
@@ -231,7 +231,7 @@ fn acp_and_agent_connect_are_served_at_one_port() {
         assert_eq!(found(&agents)[0].0, "goose");
         let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
         for path in ["/acp", "/agents/goose/acp"] {
-            let opened = tokio::spawn(client.clone_post(path, initialize.clone()));
+            let opened = client.start(path, initialize.clone());
             let mut agent = stage.agent().await;
             let asked = agent.receive("initialize").await;
             agent

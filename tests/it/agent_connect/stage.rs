@@ -18,6 +18,7 @@ use hyper::Response;
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::support::http::{Caller, Events, Reply};
 use crate::support::link::{next, send, setup};
@@ -30,8 +31,8 @@ pub(crate) struct Stage {
     stop: StopSignals,
 }
 
-/// The agent at the other end of a relay, and the name by which it was selected.
-pub(crate) struct Agent(Link, Option<String>);
+/// The agent at the other end of a relay, and the name by which it was selected; or another peer.
+pub(crate) struct Agent(pub(crate) Link, pub(crate) Option<String>);
 
 /// A client of the listener.
 #[derive(Clone, Copy)]
@@ -144,7 +145,7 @@ pub(crate) fn relay(client: Link, agent: Link, setup: &Setup, stop: &StopSignals
 
 /// Creates a thread, for which the agent opens a session of this name.
 pub(crate) async fn thread(client: Client, agent: &mut Agent, session: &str) -> String {
-    let made = tokio::spawn(client.clone_post("/threads", json!({})));
+    let made = client.start("/threads", json!({}));
     agent.open(session).await;
     id(&made.await.unwrap(), "thread_id")
 }
@@ -197,6 +198,12 @@ impl Agent {
         let asked = self.receive("session/new").await;
         self.answer(&asked["id"], json!({ "sessionId": session }))
             .await;
+    }
+
+    /// The same, and the prompt of its first turn.
+    pub(crate) async fn open_turn(&mut self, session: &str) -> Value {
+        self.open(session).await;
+        self.receive("session/prompt").await
     }
 
     /// Sends a text in a session.
@@ -305,14 +312,10 @@ impl Client {
         answer
     }
 
-    /// The same, for a task of its own.
-    pub(crate) fn clone_post(
-        self,
-        path: &str,
-        body: Value,
-    ) -> impl Future<Output = Value> + Send + use<> {
+    /// The same, in a task of its own.
+    pub(crate) fn start(self, path: &str, body: Value) -> JoinHandle<Value> {
         let path = path.to_owned();
-        async move { self.post(&path, body).await }
+        tokio::spawn(async move { self.post(&path, body).await })
     }
 
     /// Opens a stream of events after the one with this id.

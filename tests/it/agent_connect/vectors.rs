@@ -28,13 +28,12 @@ const NOTHING: &str = "00000000-0000-4000-8000-000000000000";
 const SESSION: &str = "sess_a1";
 
 struct Play {
-    name: String,
+    name: Value,
     client: Client,
     agent: Agent,
     /// Names of the case, and the real ones.
     names: HashMap<String, String>,
-    /// Ids of our requests: in the case, and real.
-    ids: HashMap<String, Value>,
+    ids: Ids,
     /// Whether the server may not have read the agent's last message yet.
     unread: bool,
     /// Messages to the agent that arrived before it was acknowledged.
@@ -43,6 +42,10 @@ struct Play {
     pending: Option<(Value, JoinHandle<Answered>)>,
     stream: Option<Events>,
 }
+
+/// Ids of this program's requests: in the case, and real.
+#[derive(Default)]
+pub(super) struct Ids(HashMap<String, Value>);
 
 enum Answered {
     Expected(u16, Value),
@@ -65,14 +68,12 @@ async fn play(case: &Value) {
     let client = stage.client();
     let mut agent = stage.agent().await;
     let mut names = HashMap::new();
-    let mut ids = HashMap::new();
+    let mut ids = Ids::default();
     let is_first = |step: &&Value| step["acp"]["method"] == "initialize";
     let asked = agent.receive("initialize").await;
     match steps.iter().find(is_first) {
         Some(step) => {
-            let id = &step["acp"]["id"];
-            covers(&step["acp"]["params"], &asked["params"], &mut names).unwrap();
-            ids.insert(id.to_string(), asked["id"].clone());
+            ids.check(&case["name"], &step["acp"], &asked, &mut names);
         }
         None => {
             let mut capabilities = json!({ "loadSession": true, "sessionCapabilities": {} });
@@ -90,7 +91,7 @@ async fn play(case: &Value) {
         }
     }
     let mut play = Play {
-        name: case["name"].as_str().unwrap().to_owned(),
+        name: case["name"].clone(),
         client,
         agent,
         names,
@@ -265,20 +266,12 @@ impl Play {
             Some(early) => early,
             None => self.agent.listen().await.expect("a message"),
         };
-        let mut required = expected.clone();
-        if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
-            self.ids.insert(id.to_string(), received["id"].clone());
-            required["id"] = received["id"].clone();
-        }
-        let result = covers(&required, &received, &mut self.names);
-        result.unwrap_or_else(|why| panic!("{}: {why}\n{expected}\n{received}", self.name));
+        self.ids
+            .check(&self.name, expected, &received, &mut self.names);
     }
 
     async fn send(&mut self, message: &Value) {
-        let mut message = message.clone();
-        if message["method"].is_null() {
-            message["id"] = self.ids[&message["id"].to_string()].clone();
-        }
+        let message = self.ids.real(message);
         self.agent.send(&message).await;
         self.unread = true;
     }
@@ -298,6 +291,34 @@ impl Play {
             }
             self.early.push_back(message);
         }
+    }
+}
+
+impl Ids {
+    /// A message of the case; an answer gets the real id.
+    pub(super) fn real(&self, message: &Value) -> Value {
+        let mut message = message.clone();
+        if message["method"].is_null() {
+            message["id"] = self.0[&message["id"].to_string()].clone();
+        }
+        message
+    }
+
+    /// Checks a message of this program, and records the id of a request.
+    pub(super) fn check(
+        &mut self,
+        case: &Value,
+        expected: &Value,
+        received: &Value,
+        names: &mut HashMap<String, String>,
+    ) {
+        let mut required = expected.clone();
+        if let (Some(id), true) = (expected.get("id"), expected["method"].is_string()) {
+            self.0.insert(id.to_string(), received["id"].clone());
+            required["id"] = received["id"].clone();
+        }
+        let result = covers(&required, received, names);
+        result.unwrap_or_else(|why| panic!("{case}: {why}\n{expected}\n{received}"));
     }
 }
 

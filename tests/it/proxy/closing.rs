@@ -59,8 +59,7 @@ async fn each_open_request_is_answered_once_when_the_agents_link_ends() {
     ] {
         let mut bridge = Bridge::over(&plan);
         for id in 0..5 {
-            bridge.client.send(&ask(id)).await;
-            assert_eq!(bridge.agent.receive().await.unwrap(), ask(id));
+            bridge.client.pass(&mut bridge.agent, &ask(id)).await;
         }
         bridge.agent.send(&answer(3)).await;
         bridge.agent.send(&update(1)).await;
@@ -80,11 +79,9 @@ async fn each_open_request_is_answered_once_when_the_agents_link_ends() {
 async fn the_agents_open_requests_are_answered_when_the_client_vanishes() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
     for id in 0..3 {
-        bridge.agent.send(&ask(id)).await;
-        assert_eq!(bridge.client.receive().await.unwrap(), ask(id));
+        bridge.agent.pass(&mut bridge.client, &ask(id)).await;
     }
-    bridge.client.send(&answer(1)).await;
-    assert_eq!(bridge.agent.receive().await.unwrap(), answer(1));
+    bridge.client.pass(&mut bridge.agent, &answer(1)).await;
     drop(bridge.client);
     bridge.client = Bridge::over(&Plan::default()).client;
     let received = bridge.agent.receive_all().await;
@@ -125,8 +122,7 @@ async fn a_slow_client_loses_nothing_when_the_agent_exits() {
     // With its pipe closed, and with a grandchild that holds it open.
     for held in [false, true] {
         let mut bridge = Bridge::over(&Plan::narrow(4).with_child());
-        bridge.client.send(&ask(7)).await;
-        assert_eq!(bridge.agent.receive().await.unwrap(), ask(7));
+        bridge.client.pass(&mut bridge.agent, &ask(7)).await;
         let sent = fill(&mut bridge.agent).await;
         assert!(sent > 256, "{sent}");
         bridge.process.exit(Exit::Code(3));
@@ -154,8 +150,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
     bridge.client.send(&ask(1)).await;
     bridge.client.send(&ask(2)).await;
-    bridge.agent.send(&ask(1)).await;
-    assert_eq!(bridge.agent.receive().await.unwrap(), ask(1));
+    bridge.agent.pass(&mut bridge.agent, &ask(1)).await;
     assert_eq!(bridge.agent.receive().await.unwrap(), ask(2));
     assert_eq!(bridge.client.receive().await.unwrap(), ask(1));
     bridge.stop.requested.cancel();
@@ -166,8 +161,7 @@ async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     );
     bridge.client.send(&ask(3)).await;
     assert_eq!(bridge.client.receive_json().await["error"]["code"], -32054);
-    bridge.agent.send(&answer(2)).await;
-    assert_eq!(bridge.client.receive().await.unwrap(), answer(2));
+    bridge.agent.pass(&mut bridge.client, &answer(2)).await;
     // It does not exit by itself.
     sleep(Duration::from_millis(1500)).await;
     assert_eq!(bridge.process.signals(), [StopStep::Terminate]);
@@ -254,8 +248,7 @@ async fn a_forced_stop_waits_for_no_peer() {
         if full {
             fill(&mut bridge.agent).await;
         }
-        bridge.client.send(&ask(1)).await;
-        assert_eq!(bridge.agent.receive().await.unwrap(), ask(1));
+        bridge.client.pass(&mut bridge.agent, &ask(1)).await;
         bridge.stop.requested.cancel();
         sleep(Duration::from_millis(1)).await;
         bridge.stop.forced.cancel();

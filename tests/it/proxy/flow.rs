@@ -37,12 +37,10 @@ async fn messages_are_forwarded_byte_for_byte_and_in_order() {
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":[1.0]}"#;
     let answer = r#"{"id":0,"jsonrpc":"2.0","result":{"z":1,"a":1.10}}"#;
     bridge.client.send(ask).await;
-    bridge.agent.send(ask).await;
-    assert_eq!(bridge.agent.receive().await.unwrap(), ask);
+    bridge.agent.pass(&mut bridge.agent, ask).await;
     assert_eq!(bridge.client.receive().await.unwrap(), ask);
     bridge.agent.send(answer).await;
-    bridge.client.send(answer).await;
-    assert_eq!(bridge.client.receive().await.unwrap(), answer);
+    bridge.client.pass(&mut bridge.client, answer).await;
     assert_eq!(bridge.agent.receive().await.unwrap(), answer);
 
     bridge.client.end().await;
@@ -79,8 +77,7 @@ async fn a_stalled_reader_pauses_the_other_sides_writer() {
             assert_eq!(to.receive().await.unwrap(), update(number));
         }
         // It continues.
-        from.send(&update(accepted)).await;
-        assert_eq!(to.receive().await.unwrap(), update(accepted));
+        from.pass(to, &update(accepted)).await;
     }
 }
 
@@ -201,8 +198,7 @@ async fn the_third_oversized_message_ends_the_conversation() {
             from.send(&long).await;
             // Messages between them are forwarded.
             if number < 2 {
-                from.send(ODD[0]).await;
-                assert_eq!(to.receive().await.unwrap(), ODD[0]);
+                from.pass(to, ODD[0]).await;
             }
             if (sender, number) != (Side::Agent, 2) {
                 assert_eq!(from.receive_json().await["error"]["code"], -32056);

@@ -14,7 +14,7 @@ use acp_relay::conversation::{Cause, DialectOptions};
 use acp_relay::jsonrpc::Limits;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::observe::Observers;
-use acp_relay::proxy::{self, Attached, ConversationStore, End, StopSignals};
+use acp_relay::proxy::{self, ConversationStore, End, StopSignals};
 use acp_relay::transport::{FrameStream, LinkError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -47,11 +47,8 @@ impl FrameStream for Breaks {
     }
 }
 
-/// A conversation that began.
-struct Begun {
-    agent: TestPeer,
-    run: JoinHandle<End>,
-}
+/// The agent of a conversation that began, and the conversation.
+type Begun = (TestPeer, JoinHandle<End>);
 
 impl Server {
     fn new(limits: Limits) -> Self {
@@ -68,18 +65,14 @@ impl Server {
         let store = Arc::clone(&self.store);
         let limits = Arc::clone(&self.limits);
         let attached = tokio::spawn(async move {
-            let Attached::New(link) = store.attach(near).await else {
-                return None;
-            };
-            let link = store.add(link);
+            let link = store.attach(near).await?;
             let (agent, near_agent) = crate::support::memory::pair(&limits);
             let run = tokio::spawn(async move {
                 let (dialects, observers) = (DialectOptions::canonical(), Observers::default());
                 let stop = StopSignals::default();
                 proxy::run(link, near_agent, limits, dialects, None, observers, &stop).await
             });
-            let agent = TestPeer(agent);
-            Some(Begun { agent, run })
+            Some((TestPeer(agent), run))
         });
         Connection {
             client: TestPeer(client),
@@ -88,22 +81,18 @@ impl Server {
     }
 
     /// A client with a session `s1` and an agent of its own.
-    async fn begin(&self) -> (TestPeer, Begun) {
-        let mut connection = self.connect();
-        connection.client.send(&initialize(0, json!({}))).await;
-        let mut begun = within(connection.attached).await.unwrap().unwrap();
-        begun.agent.receive_json().await;
-        begun.agent.send(&initialized(0)).await;
-        connection.client.receive_json().await;
-        connection
-            .client
-            .send(&request(1, "session/new", json!({"cwd": "/"})))
-            .await;
-        begun.agent.receive_json().await;
+    async fn begin(&self) -> (TestPeer, TestPeer, JoinHandle<End>) {
+        let connection = self.connect();
+        let mut client = connection.client;
+        client.send(&initialize(0, json!({}))).await;
+        let (mut agent, run) = within(connection.attached).await.unwrap().unwrap();
+        agent.receive_json().await;
+        agent.exchange(&mut client, &initialized(0)).await;
+        let new = request(1, "session/new", json!({"cwd": "/"}));
+        client.exchange(&mut agent, &new).await;
         let session = json!({"modes": {"currentModeId": "ask"}, "sessionId": "s1"});
-        begun.agent.send(&result(1, session)).await;
-        connection.client.receive_json().await;
-        (connection.client, begun)
+        agent.exchange(&mut client, &result(1, session)).await;
+        (client, agent, run)
     }
 
     /// A client connects again and requests its session.
@@ -188,15 +177,13 @@ async fn summaries(client: &mut TestPeer, many: usize) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_resumed_client_receives_all_it_missed_and_continues() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
-    client.send(&prompt(2, "hello")).await;
-    begun.agent.receive_json().await;
-    begun.agent.send(&update("one")).await;
-    client.receive_json().await;
+    let (mut client, mut agent, _run) = server.begin().await;
+    client.exchange(&mut agent, &prompt(2, "hello")).await;
+    agent.exchange(&mut client, &update("one")).await;
     drop(client);
 
-    begun.agent.send(&update("two")).await;
-    begun.agent.send(&permission(0)).await;
+    agent.send(&update("two")).await;
+    agent.send(&permission(0)).await;
     let mut client = server.resume("session/load", 0).await;
     let received = summaries(&mut client, 3).await;
     assert_eq!(received, ["user:hello", "agent:one", "agent:two"]);
@@ -213,43 +200,45 @@ async fn a_resumed_client_receives_all_it_missed_and_continues() {
     client
         .send(&result(0, json!({"outcome": {"outcome": "cancelled"}})))
         .await;
-    assert_eq!(begun.agent.receive_json().await["id"], 0);
-    begun.agent.send(&update("three")).await;
+    assert_eq!(agent.receive_json().await["id"], 0);
+    agent.send(&update("three")).await;
     assert_eq!(summaries(&mut client, 1).await, ["agent:three"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_request_ids_of_two_connections_are_kept_apart() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
+    let (mut client, mut agent, _run) = server.begin().await;
     client.send(&prompt(2, "first")).await;
-    assert_eq!(begun.agent.receive_json().await["id"], 2);
+    assert_eq!(agent.receive_json().await["id"], 2);
     drop(client);
 
     let mut client = server.resume("session/resume", 1).await;
     assert_eq!(client.receive_json().await["id"], 2);
     // The old prompt's id is free again for the client, but not for the agent.
-    client
-        .send(&request(
-            2,
-            "session/set_mode",
-            json!({"sessionId": "s1", "modeId": "x"}),
-        ))
+    let asked = client
+        .exchange(
+            &mut agent,
+            &request(
+                2,
+                "session/set_mode",
+                json!({"sessionId": "s1", "modeId": "x"}),
+            ),
+        )
         .await;
-    let asked = begun.agent.receive_json().await;
     let ours = asked["id"].as_u64().unwrap();
     assert!(ours > 1 << 30, "{asked}");
     let params = json!({"_meta": {"a": 1}, "requestId": 2});
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
     client.send(&cancel.to_string()).await;
     let params = json!({"_meta": {"a": 1}, "requestId": ours});
-    assert_eq!(begun.agent.receive_json().await["params"], params);
-    begun
-        .agent
+    assert_eq!(agent.receive_json().await["params"], params);
+    agent
         .send(&result(2, json!({"stopReason": "end_turn"})))
         .await;
-    begun.agent.send(&result(ours, json!({"ours": true}))).await;
-    let answer = client.receive_json().await;
+    let answer = agent
+        .exchange(&mut client, &result(ours, json!({"ours": true})))
+        .await;
     assert_eq!(
         (&answer["id"], &answer["result"]["ours"]),
         (&json!(2), &json!(true))
@@ -259,11 +248,10 @@ async fn the_request_ids_of_two_connections_are_kept_apart() {
 #[tokio::test(start_paused = true)]
 async fn session_resume_sends_only_missed_updates() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
-    begun.agent.send(&update("seen")).await;
-    client.receive_json().await;
+    let (mut client, mut agent, _run) = server.begin().await;
+    agent.exchange(&mut client, &update("seen")).await;
     drop(client);
-    begun.agent.send(&update("missed")).await;
+    agent.send(&update("missed")).await;
     // The relay has to detect the end before the client is back.
     sleep(Duration::from_secs(1)).await;
     let mut client = server.resume("session/resume", 0).await;
@@ -273,7 +261,7 @@ async fn session_resume_sends_only_missed_updates() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_opens_a_new_session_gets_its_own_agent() {
     let server = Server::new(Limits::default());
-    let (client, _begun) = server.begin().await;
+    let (client, _agent, _run) = server.begin().await;
     drop(client);
     let mut connection = server.connect();
     connection.client.send(&initialize(7, json!({}))).await;
@@ -282,15 +270,12 @@ async fn a_client_that_opens_a_new_session_gets_its_own_agent() {
         .client
         .send(&request(8, "session/new", json!({"cwd": "/"})))
         .await;
-    let mut other = within(connection.attached).await.unwrap().unwrap();
+    let (mut other, _run) = within(connection.attached).await.unwrap().unwrap();
     // It receives the client's `initialize`, and its answer is not sent twice.
-    assert_eq!(other.agent.receive_json().await["method"], "initialize");
-    other.agent.send(&initialized(7)).await;
-    assert_eq!(other.agent.receive_json().await["method"], "session/new");
-    other
-        .agent
-        .send(&result(8, json!({"sessionId": "s2"})))
-        .await;
+    assert_eq!(other.receive_json().await["method"], "initialize");
+    other.send(&initialized(7)).await;
+    assert_eq!(other.receive_json().await["method"], "session/new");
+    other.send(&result(8, json!({"sessionId": "s2"}))).await;
     assert_eq!(connection.client.receive_json().await["id"], 8);
 }
 
@@ -300,28 +285,28 @@ async fn an_agent_is_not_given_to_a_client_with_fewer_capabilities() {
     let mut connection = server.connect();
     let able = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
     connection.client.send(&initialize(0, able)).await;
-    let mut begun = within(connection.attached).await.unwrap().unwrap();
-    begun.agent.receive_json().await;
-    begun.agent.send(&initialized(0)).await;
+    let (mut agent, _run) = within(connection.attached).await.unwrap().unwrap();
+    agent.receive_json().await;
+    agent.send(&initialized(0)).await;
     connection.client.receive_json().await;
     drop(connection.client);
     let mut less = server.connect();
     less.client.send(&initialize(0, json!({}))).await;
-    let mut other = within(less.attached).await.unwrap().unwrap();
-    assert_eq!(other.agent.receive_json().await["method"], "initialize");
+    let (mut other, _run) = within(less.attached).await.unwrap().unwrap();
+    assert_eq!(other.receive_json().await["method"], "initialize");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_detached_conversation_ends_after_its_grace() {
     let server = Server::new(Limits::default());
-    let (client, mut begun) = server.begin().await;
+    let (client, mut agent, run) = server.begin().await;
     drop(client);
     sleep(Duration::from_secs(599)).await;
-    assert!(!begun.run.is_finished());
+    assert!(!run.is_finished());
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(begun.agent.receive().await, None);
-    begun.agent.end().await;
-    assert_eq!(within(begun.run).await.unwrap().cause, Cause::ClientLeft);
+    assert_eq!(agent.receive().await, None);
+    agent.end().await;
+    assert_eq!(within(run).await.unwrap().cause, Cause::ClientLeft);
     // A later client gets an agent of its own at once.
     let mut late = server.connect();
     late.client.send(&initialize(0, json!({}))).await;
@@ -331,38 +316,35 @@ async fn a_detached_conversation_ends_after_its_grace() {
 #[tokio::test(start_paused = true)]
 async fn a_running_turn_extends_the_grace() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
-    client.send(&prompt(2, "long")).await;
-    begun.agent.receive_json().await;
+    let (mut client, mut agent, run) = server.begin().await;
+    client.exchange(&mut agent, &prompt(2, "long")).await;
     drop(client);
     sleep(Duration::from_secs(3600)).await;
-    assert!(!begun.run.is_finished());
-    begun
-        .agent
+    assert!(!run.is_finished());
+    agent
         .send(&result(2, json!({"stopReason": "end_turn"})))
         .await;
     sleep(Duration::from_secs(599)).await;
-    assert!(!begun.run.is_finished());
+    assert!(!run.is_finished());
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(begun.agent.receive().await, None);
+    assert_eq!(agent.receive().await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_for_the_client_does_not_extend_the_grace() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
-    client.send(&prompt(2, "may I?")).await;
-    begun.agent.receive_json().await;
+    let (mut client, mut agent, _run) = server.begin().await;
+    client.exchange(&mut agent, &prompt(2, "may I?")).await;
     drop(client);
     sleep(Duration::from_secs(10)).await;
-    begun.agent.send(&permission(0)).await;
+    agent.send(&permission(0)).await;
     sleep(Duration::from_secs(601)).await;
-    let answer = begun.agent.receive_json().await;
+    let answer = agent.receive_json().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(0), &json!(-32050))
     );
-    assert_eq!(begun.agent.receive().await, None);
+    assert_eq!(agent.receive().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -372,14 +354,10 @@ async fn a_detached_agent_is_paused_and_loses_nothing() {
         ..Limits::default()
     };
     let server = Server::new(limits);
-    let (client, mut begun) = server.begin().await;
+    let (client, mut agent, _run) = server.begin().await;
     drop(client);
     let mut accepted = 0;
-    while begun
-        .agent
-        .try_send(&update(&format!("{accepted:0100}")))
-        .await
-    {
+    while agent.try_send(&update(&format!("{accepted:0100}"))).await {
         accepted += 1;
         assert!(accepted < 10_000, "it is never paused");
     }
@@ -400,21 +378,19 @@ async fn a_history_that_was_not_kept_is_requested_from_the_agent() {
         ..Limits::default()
     };
     let server = Server::new(limits);
-    let (mut client, mut begun) = server.begin().await;
+    let (mut client, mut agent, _run) = server.begin().await;
     for n in 0..100 {
-        begun.agent.send(&update(&format!("{n:0100}"))).await;
-        client.receive_json().await;
+        agent
+            .exchange(&mut client, &update(&format!("{n:0100}")))
+            .await;
     }
     drop(client);
     sleep(Duration::from_secs(1)).await;
     let mut client = server.resume("session/load", 0).await;
-    let asked = begun.agent.receive_json().await;
+    let asked = agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
-    begun.agent.send(&update("replayed")).await;
-    begun
-        .agent
-        .send(&result(asked["id"].clone(), json!({})))
-        .await;
+    agent.send(&update("replayed")).await;
+    agent.send(&result(asked["id"].clone(), json!({}))).await;
     assert_eq!(
         summaries(&mut client, 2).await,
         ["agent:replayed", "answer"]
@@ -424,42 +400,42 @@ async fn a_history_that_was_not_kept_is_requested_from_the_agent() {
 #[tokio::test(start_paused = true)]
 async fn the_newest_connection_replaces_the_older_one() {
     let server = Server::new(Limits::default());
-    let (mut old, mut begun) = server.begin().await;
+    let (mut old, mut agent, _run) = server.begin().await;
     let mut new = server.resume("session/load", 0).await;
     assert_eq!(summaries(&mut new, 1).await, ["answer"]);
     assert_eq!(old.receive().await, None);
-    begun.agent.send(&update("for the new one")).await;
+    agent.send(&update("for the new one")).await;
     assert_eq!(summaries(&mut new, 1).await, ["agent:for the new one"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_history_is_not_replayed_by_the_relay_after_the_agent_refused_it() {
     let server = Server::new(Limits::default());
-    let (mut client, mut begun) = server.begin().await;
-    begun.agent.send(&update("one")).await;
-    client.receive_json().await;
+    let (mut client, mut agent, _run) = server.begin().await;
+    agent.exchange(&mut client, &update("one")).await;
     let refused = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "no"}});
     client
-        .send(&request(2, "session/load", json!({"sessionId": "s1"})))
+        .exchange(
+            &mut agent,
+            &request(2, "session/load", json!({"sessionId": "s1"})),
+        )
         .await;
-    begun.agent.receive_json().await;
-    begun.agent.send(&refused.to_string()).await;
-    client.receive_json().await;
+    agent.exchange(&mut client, &refused.to_string()).await;
     drop(client);
 
     let mut client = server.resume("session/load", 0).await;
-    let asked = begun.agent.receive_json().await;
+    let asked = agent.receive_json().await;
     assert_eq!(asked["method"], "session/load");
     let loaded = result(asked["id"].clone(), json!({}));
-    begun.agent.send(&update("one")).await;
-    begun.agent.send(&loaded).await;
+    agent.send(&update("one")).await;
+    agent.send(&loaded).await;
     assert_eq!(summaries(&mut client, 2).await, ["agent:one", "answer"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_lists_sessions_first_gets_its_own_agent() {
     let server = Server::new(Limits::default());
-    let (client, _begun) = server.begin().await;
+    let (client, _agent, _run) = server.begin().await;
     drop(client);
     let mut connection = server.connect();
     connection.client.send(&initialize(0, json!({}))).await;
@@ -468,10 +444,10 @@ async fn a_client_that_lists_sessions_first_gets_its_own_agent() {
         .client
         .send(&request(1, "session/list", json!({})))
         .await;
-    let mut other = within(connection.attached).await.unwrap().unwrap();
-    assert_eq!(other.agent.receive_json().await["method"], "initialize");
-    other.agent.send(&initialized(0)).await;
-    assert_eq!(other.agent.receive_json().await["method"], "session/list");
+    let (mut other, _run) = within(connection.attached).await.unwrap().unwrap();
+    assert_eq!(other.receive_json().await["method"], "initialize");
+    other.send(&initialized(0)).await;
+    assert_eq!(other.receive_json().await["method"], "session/list");
     let mut back = server.resume("session/load", 0).await;
     assert_eq!(summaries(&mut back, 1).await, ["answer"]);
 }
@@ -479,21 +455,19 @@ async fn a_client_that_lists_sessions_first_gets_its_own_agent() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_session_cannot_be_resumed() {
     let server = Server::new(Limits::default());
-    let (client, mut begun) = server.begin().await;
+    let (client, mut agent, _run) = server.begin().await;
     drop(client);
     let mut client = server.resume("session/load", 0).await;
     client.receive_json().await;
-    begun.agent.send(&permission(7)).await;
-    client.receive_json().await;
-    client
-        .send(&request(2, "session/close", json!({"sessionId": "s1"})))
+    agent.exchange(&mut client, &permission(7)).await;
+    let asked = client
+        .exchange(
+            &mut agent,
+            &request(2, "session/close", json!({"sessionId": "s1"})),
+        )
         .await;
-    let asked = begun.agent.receive_json().await;
     assert_eq!(asked["method"], "session/close");
-    begun
-        .agent
-        .send(&result(asked["id"].clone(), json!({})))
-        .await;
+    agent.send(&result(asked["id"].clone(), json!({}))).await;
     assert_eq!(client.receive_json().await["id"], 2);
     drop(client);
 

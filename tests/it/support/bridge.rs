@@ -167,6 +167,18 @@ impl Bridge {
 }
 
 impl TestPeer {
+    /// Sends a message that the other peer receives unchanged.
+    pub(crate) async fn pass(&mut self, to: &mut Self, text: &str) {
+        self.send(text).await;
+        assert_eq!(to.receive().await.unwrap(), text);
+    }
+
+    /// Sends a message, and returns what the other peer receives of it.
+    pub(crate) async fn exchange(&mut self, to: &mut Self, text: &str) -> Value {
+        self.send(text).await;
+        to.receive_json().await
+    }
+
     /// Sends one message; fails when it is not accepted.
     pub(crate) async fn send(&mut self, text: &str) {
         within(link::send(&mut *self.0.tx, text.to_owned()))
