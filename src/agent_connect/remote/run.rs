@@ -400,16 +400,28 @@ impl RemoteRun<'_> {
             Generation::New => format!("{run}/wait"),
             Generation::Old => format!("{run}/output?block_timeout={BLOCK_SECONDS}"),
         };
-        let mut pause = PAUSE;
+        let (mut pause, mut cannot_wait) = (PAUSE, None);
         loop {
             let start = Instant::now();
-            let response = server.wait(Method::GET, &path, None).await?;
-            match response.status {
-                204 | 408 | 504 => {}
-                _ if response.is_absent() => return self.poll(&run, &response).await,
-                _ => {
+            let path = if cannot_wait.is_some() { &run } else { &path };
+            let response = server.wait(Method::GET, path, None).await?;
+            match (response.status, &cannot_wait) {
+                (204 | 408 | 504, _) => {}
+                // The status of the run is polled.
+                (_, None) if response.is_absent() => cannot_wait = Some(response),
+                (_, Some(absent)) if response.is_absent() => return Err(absent.to_error()),
+                (_, None) => {
                     if let Some(outcome) = outcome(&response.json()?) {
                         return Ok(outcome);
+                    }
+                }
+                (_, Some(absent)) => {
+                    let shown = response.json()?;
+                    if !matches!(shown["status"].as_str(), Some("pending" | "running")) {
+                        let thread = self.thread().ok_or_else(|| absent.to_error())?;
+                        let path = format!("/threads/{}", segment(&thread));
+                        let thread = server.get(&path).await?.json()?;
+                        return Ok(result(&thread["values"], &thread));
                     }
                 }
             }
@@ -466,28 +478,6 @@ impl RemoteRun<'_> {
         if let Some(run) = runs.rfind(|run| run["status"] == "pending") {
             self.set_id(&run["run_id"]);
         }
-    }
-
-    /// Polls the status of a run that cannot be waited for.
-    async fn poll(&self, run: &str, absent: &RemoteResponse) -> RpcResult<RunOutcome> {
-        let server = &self.agent.server;
-        let mut pause = PAUSE;
-        loop {
-            let response = server.get(run).await?;
-            if response.is_absent() {
-                return Err(absent.to_error());
-            }
-            let shown = response.json()?;
-            if !matches!(shown["status"].as_str(), Some("pending" | "running")) {
-                break;
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
-        let thread = self.thread().ok_or_else(|| absent.to_error())?;
-        let path = format!("/threads/{}", segment(&thread));
-        let thread = server.get(&path).await?.json()?;
-        Ok(result(&thread["values"], &thread))
     }
 
     /// The stream of events in a response, or the whole response if it is a refusal.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use parking_lot::RwLock;
-use uuid::Uuid;
 
 use super::connection::{AgentConnection, AgentContext};
 use crate::agent_connect::api::agent::{AgentInfo, parse_id};
@@ -93,16 +92,6 @@ impl Agents {
         let named = requester.default_agent.as_ref();
         let default = named.and_then(|_| conns.iter().find(is_default).cloned());
         default.or_else(|| only(&conns))
-    }
-
-    /// The agent of that id, without an access check.
-    pub(super) async fn by_id(&self, id: Uuid) -> Option<Arc<AgentConnection>> {
-        for conn in self.all() {
-            if conn.id().await.is_ok_and(|known| known == id) {
-                return Some(conn);
-            }
-        }
-        None
     }
 
     /// The descriptions of all agents that a client may use, requested in parallel.

@@ -248,11 +248,6 @@ impl OpenSession {
         self.on.is_open()
     }
 
-    /// Whether it can be opened again once it is closed, or is closed already.
-    pub(super) fn can_reopen(&self) -> bool {
-        !self.is_open() || self.on.agent.reopen_method().is_some()
-    }
-
     /// Asks the agent to close it, if it supports that. Otherwise the agent keeps it.
     pub(super) async fn close(&self) {
         if self.is_open() && self.on.agent.supports("close") {

@@ -143,7 +143,7 @@ impl Hub {
     }
 
     /// The session of a thread. If there are too many threads in use, the least recently used one is
-    /// released; threads whose session cannot be reopened last.
+    /// released.
     pub(super) fn session_slot(&self, owner: &Arc<str>, thread: Uuid) -> ApiResult<SessionSlot> {
         let key = (owner.clone(), thread);
         let mut state = self.state.lock();
@@ -152,14 +152,10 @@ impl Hub {
             return Ok(slot.clone());
         }
         if threads.len() >= self.port.limits.agent_connect_sessions {
-            let is_idle = |slot: &SessionSlot| Arc::strong_count(slot) == 1;
-            let can_reopen = |slot: &SessionSlot| {
-                let session = slot.try_lock().ok();
-                session.is_some_and(|session| session.as_ref().is_none_or(OpenSession::can_reopen))
-            };
-            let mut idle = threads.iter().filter(|(_, slot)| is_idle(slot));
-            let first = idle.clone().find(|(_, slot)| can_reopen(slot));
-            let first = first.or_else(|| idle.next()).map(|(key, _)| key.clone());
+            let mut idle = threads
+                .iter()
+                .filter(|(_, slot)| Arc::strong_count(slot) == 1);
+            let first = idle.next().map(|(key, _)| key.clone());
             let none = || ApiError::unavailable("too many threads are in use at present");
             let slot = threads.remove(&first.ok_or_else(none)?);
             tokio::spawn(async move {

@@ -146,7 +146,8 @@ async fn patch_thread(call: Call) -> Reply {
 }
 
 async fn delete_thread(call: Call) -> Reply {
-    call.hub.delete_thread(call.owner(), call.thread()?).await?;
+    let id = call.thread()?;
+    call.hub.delete_thread(&call.requester, id).await?;
     nothing()
 }
 

@@ -70,7 +70,8 @@ impl Hub {
         Ok(thread)
     }
 
-    pub(super) async fn delete_thread(&self, owner: &Arc<str>, id: Uuid) -> ApiResult<()> {
+    pub(super) async fn delete_thread(&self, requester: &Requester, id: Uuid) -> ApiResult<()> {
+        let owner = &requester.owner;
         let thread = self.thread(owner, id).await?;
         self.check_idle(owner, id)?;
         let open = self.session_slot(owner, id)?.lock().await.take();
@@ -79,7 +80,7 @@ impl Hub {
             open.close().await;
         }
         if let (Some(session), Some(agent)) = (thread.session, thread.agent)
-            && let Some(conn) = self.agents.by_id(agent).await
+            && let Ok(conn) = self.agents.find(requester, &agent.to_string()).await
             && let Ok(link) = conn.connect().await
             && link.agent.supports("delete")
         {
