@@ -12,9 +12,7 @@
 //! *Everything queued is written before a flush.* A burst of small messages then costs one system
 //! call, not one each.
 
-mod closing;
 mod end;
-mod pauses;
 mod reject;
 mod resume;
 mod run;

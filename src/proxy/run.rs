@@ -10,8 +10,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::closing::Closing;
-use super::pauses::Pauses;
 use super::timer::Timer;
 use super::writer::{Writer, Written};
 use super::{ConnectRefusal, End};
@@ -73,9 +71,11 @@ pub fn run(
     let mut relay = RelayLoop {
         drain,
         drained: None,
-        closing: Closing::of(&client, limits.close_grace),
+        close_grace: (client.peer.kind == PeerKind::Remote && client.peer.half_close)
+            .then_some(limits.close_grace),
+        closing: None,
         outbox,
-        pauses: Pauses::default(),
+        blocked_since: [None; 2],
         idle: [false; 2],
         counts_time: observers.needs().summaries,
         conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
@@ -122,7 +122,8 @@ struct RelayLoop {
     observers: Observers,
     /// Whether statistics are needed, which cost a look at the clock.
     counts_time: bool,
-    pauses: Pauses,
+    /// Since when each side is not read because of backpressure.
+    blocked_since: [Option<std::time::Instant>; 2],
     /// Sides without input since the task was woken; they wake it when they have some.
     idle: [bool; 2],
     readers: [Box<dyn FrameStream>; 2],
@@ -135,8 +136,10 @@ struct RelayLoop {
     timer: Timer,
     /// When to give up on a client that does not take what is queued for it.
     client_deadline: Option<Instant>,
-    /// How a closed client's link ends.
-    closing: Closing,
+    /// For how long a client is read once everything was sent, and until when: a socket that is
+    /// closed with unread bytes is reset, and a client on a network could lose the last messages.
+    close_grace: Option<Duration>,
+    closing: Option<Instant>,
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     unrecorded: CancellationToken,
     stopped: [bool; 2],
@@ -229,7 +232,11 @@ impl RelayLoop {
             self.handle_link_error(side, error, now);
             self.process_outbox();
         }
-        if let Some(span) = self.pauses.mark(side, blocked, now) {
+        let since = &mut self.blocked_since[side as usize];
+        if blocked {
+            since.get_or_insert(now);
+        } else if let Some(since) = since.take() {
+            let span = now.saturating_duration_since(since);
             self.observers.on_event(&Event::Paused(side, span));
         }
         moved
@@ -397,9 +404,10 @@ impl RelayLoop {
 
     /// Reads what a closed client still sends; `true` when its link may be dropped.
     fn poll_closing(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(until) = self.closing.begin() else {
+        let Some(grace) = self.close_grace else {
             return true;
         };
+        let until = *self.closing.get_or_insert_with(|| Instant::now() + grace);
         while self.conversation.reads(Side::Client) && Instant::now() < until {
             match self.readers[Side::Client as usize].poll_next(cx) {
                 Poll::Ready(Some(Ok(_))) => {
@@ -415,8 +423,7 @@ impl RelayLoop {
 
     fn due(&self) -> Option<Instant> {
         let core = self.conversation.poll_timeout().map(Instant::from_std);
-        let closing = self.closing.end();
-        [core, self.client_deadline, closing]
+        [core, self.client_deadline, self.closing]
             .into_iter()
             .flatten()
             .min()

@@ -15,11 +15,8 @@ use crate::transport::{
 /// Shared by a conversation's two halves and the store. No lock is held over an await.
 pub(super) type Shared = Arc<Mutex<DetachedConversation>>;
 
-struct Receiver(Shared);
-
-struct Sender(Shared);
-
-struct Handle(Shared);
+/// A part of the link. The conversation needs no client once it drops one.
+struct Part(Shared);
 
 /// The conversation's link to its client.
 pub(super) fn link(client: &Shared, peer: Peer) -> Link {
@@ -28,13 +25,13 @@ pub(super) fn link(client: &Shared, peer: Peer) -> Link {
             half_close: false,
             ..peer
         },
-        rx: Box::new(Receiver(Arc::clone(client))),
-        tx: Box::new(Sender(Arc::clone(client))),
-        guard: Box::new(Handle(Arc::clone(client))),
+        rx: Box::new(Part(Arc::clone(client))),
+        tx: Box::new(Part(Arc::clone(client))),
+        guard: Box::new(Part(Arc::clone(client))),
     }
 }
 
-impl FrameStream for Receiver {
+impl FrameStream for Part {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         self.0.lock().poll_received(cx)
     }
@@ -44,7 +41,7 @@ impl FrameStream for Receiver {
     }
 }
 
-impl FrameSink for Sender {
+impl FrameSink for Part {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         self.0.lock().poll_ready(cx).map(Ok)
     }
@@ -67,13 +64,13 @@ impl FrameSink for Sender {
     }
 }
 
-impl LinkGuard for Handle {
+impl LinkGuard for Part {
     fn watch_presence(&mut self, watch: PresenceCallback) {
         self.0.lock().set_watch(watch);
     }
 }
 
-impl Drop for Sender {
+impl Drop for Part {
     fn drop(&mut self) {
         self.0.lock().close();
     }

@@ -8,41 +8,22 @@
 use std::collections::HashMap;
 
 use acp_relay::transport::registry;
-use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::{Frame as Part, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
 
 use super::exchanges;
 use super::stage::Agent;
 use super::vectors::{Ids, covers};
+use crate::support::http_server::{Asked, Events, Server};
 use crate::support::link::{run, setup};
 
 /// The agent of the exchanges.
 const AGENT: &str = "7f3c1c9e-0d5b-4a55-9b6e-0a2f1f6f0001";
 
-type Body = BoxBody<Bytes, std::convert::Infallible>;
-
-/// A request to the server.
-struct Asked {
-    method: String,
-    path: String,
-    body: Value,
-    answer: oneshot::Sender<Response<Body>>,
-}
-
 struct Play<'a> {
     case: &'a Value,
     peer: Agent,
-    asked: mpsc::Receiver<Asked>,
-    stream: Option<mpsc::Sender<Bytes>>,
+    server: Server,
+    stream: Option<Events>,
     ids: Ids,
 }
 
@@ -56,12 +37,9 @@ fn every_exchange_with_a_server_is_as_written() {
 }
 
 async fn play(case: &Value) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let (tx, asked) = mpsc::channel(16);
-    let serving = tokio::spawn(serve(listener, tx));
+    let server = Server::start().await;
     let agent = case["agent"].as_str().unwrap_or(AGENT);
-    let to = format!("agent-connect+http://{at}/{agent}")
+    let to = format!("agent-connect+http://127.0.0.1:{}/{agent}", server.port)
         .parse()
         .unwrap();
     let mut setup = setup();
@@ -70,7 +48,7 @@ async fn play(case: &Value) {
     let mut play = Play {
         case,
         peer: Agent(link, None),
-        asked,
+        server,
         stream: None,
         ids: Ids::default(),
     };
@@ -89,7 +67,6 @@ async fn play(case: &Value) {
     for step in steps {
         play.step(step).await;
     }
-    serving.abort();
 }
 
 impl Play<'_> {
@@ -105,7 +82,7 @@ impl Play<'_> {
                     event["event"].as_str().unwrap(),
                     event["data"]
                 );
-                stream.send(text.into()).await.unwrap();
+                stream.piece(text).await;
             }
             if step["open"] != true {
                 self.stream = None;
@@ -126,53 +103,45 @@ impl Play<'_> {
     /// Waits for the next written request, and answers it.
     async fn answer(&mut self, http: &Value) {
         loop {
-            let asked = self.asked.recv().await.expect("a request");
-            let fits = http["method"] == *asked.method && http["path"] == *asked.path;
-            if !fits {
+            let asked = self.server.next().await;
+            assert_eq!(asked.header("x-api-key"), Some("sesame"));
+            let fits = http["method"] == *asked.method.as_str();
+            if !fits || http["path"] != *asked.uri.to_string() {
                 self.answer_unwritten(asked);
                 continue;
             }
-            let result = covers(&http["request"], &asked.body, &mut HashMap::new());
+            let body = serde_json::from_str(&asked.body).unwrap_or_default();
+            let result = covers(&http["request"], &body, &mut HashMap::new());
             let name = &self.case["name"];
-            result.unwrap_or_else(|why| panic!("{name}: {why}\n{http}\n{}", asked.body));
-            let mut answer = Response::builder().status(http["status"].as_u64().unwrap() as u16);
-            for (name, value) in http["headers"].as_object().into_iter().flatten() {
-                answer = answer.header(name, value.as_str().unwrap());
-            }
-            let body = if http["content_type"] == "text/event-stream" {
-                let (tx, rx) = mpsc::channel(16);
-                self.stream = Some(tx);
-                answer = answer.header("content-type", "text/event-stream");
-                let parts = futures_util::stream::unfold(rx, |mut rx| async {
-                    let part = Part::data(rx.recv().await?);
-                    Some((Ok(part), rx))
-                });
-                StreamBody::new(parts).boxed()
+            result.unwrap_or_else(|why| panic!("{name}: {why}\n{http}\n{body}"));
+            let headers = http["headers"].as_object().into_iter().flatten();
+            let headers = headers.map(|(name, value)| (&**name, value.as_str().unwrap()));
+            let headers: Vec<_> = headers.collect();
+            if http["content_type"] == "text/event-stream" {
+                self.stream = Some(asked.stream_with(&headers));
             } else {
-                whole(http.get("response"))
-            };
-            // The client may have closed the request.
-            let _ = asked.answer.send(answer.body(body).unwrap());
+                let status = http["status"].as_u64().unwrap() as u16;
+                let body = http.get("response").map(Value::to_string);
+                asked.answer(status, &headers, body.unwrap_or_default());
+            }
             return;
         }
     }
 
     /// The answer to a request that is not written.
     fn answer_unwritten(&self, asked: Asked) {
-        let answer = if asked.method == "GET" && asked.path.ends_with("/descriptor") {
-            Some(self.descriptor())
-        } else if asked.method == "GET" && asked.path.ends_with("/runs") {
+        let (method, path) = (asked.method.as_str(), asked.uri.path());
+        let answer = if method == "GET" && path.ends_with("/descriptor") {
+            self.descriptor()
+        } else if method == "GET" && path.ends_with("/runs") {
             let text = self.case.to_string();
             let (_, after) = text.split_once("/runs/9").expect("a run");
             let id = format!("9{}", &after[..35]);
-            Some(json!([{ "run_id": id, "status": "pending" }]))
+            json!([{ "run_id": id, "status": "pending" }])
         } else {
-            panic!(
-                "{}: {} {} {}",
-                self.case["name"], asked.method, asked.path, asked.body
-            );
+            panic!("{}: {asked:?}", self.case["name"]);
         };
-        let _ = asked.answer.send(Response::new(whole(answer.as_ref())));
+        asked.answer(200, &[], answer.to_string());
     }
 
     /// The descriptor that the case assumes.
@@ -203,45 +172,8 @@ impl Play<'_> {
             tokio::select! {
                 biased;
                 received = self.peer.listen() => return received.expect("a message, not the end"),
-                asked = self.asked.recv() => self.answer_unwritten(asked.expect("a request")),
+                asked = self.server.next() => self.answer_unwritten(asked),
             }
         }
     }
-}
-
-async fn serve(listener: TcpListener, tx: mpsc::Sender<Asked>) {
-    loop {
-        let (socket, _) = listener.accept().await.unwrap();
-        let tx = tx.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let tx = tx.clone();
-            async move {
-                assert_eq!(request.headers()["x-api-key"], "sesame");
-                let (method, path) = (request.method().to_string(), request.uri().to_string());
-                let body = request.into_body().collect().await?.to_bytes();
-                let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-                let (answer, answered) = oneshot::channel();
-                let asked = Asked {
-                    method,
-                    path,
-                    body,
-                    answer,
-                };
-                if tx.send(asked).await.is_err() {
-                    return Ok(Response::new(whole(None)));
-                }
-                Ok::<_, hyper::Error>(
-                    answered
-                        .await
-                        .unwrap_or_else(|_| Response::new(whole(None))),
-                )
-            }
-        });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
-    }
-}
-
-fn whole(body: Option<&Value>) -> Body {
-    let bytes = body.map_or_else(Bytes::new, |body| body.to_string().into());
-    Full::new(bytes).boxed()
 }

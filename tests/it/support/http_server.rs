@@ -145,9 +145,14 @@ impl Asked {
     /// Answers with a stream of events.
     pub(crate) fn stream(self) -> Events {
         assert_eq!(self.header("accept"), Some("text/event-stream"));
+        self.stream_with(&[])
+    }
+
+    /// The same, with these header fields, to a client that may accept other types as well.
+    pub(crate) fn stream_with(self, headers: &[(&str, &str)]) -> Events {
         let (tx, rx) = mpsc::channel(1);
-        let head = [("content-type", "text/event-stream; charset=utf-8")];
-        self.respond(200, &head, Pieces(rx));
+        let kind = [("content-type", "text/event-stream; charset=utf-8")];
+        self.respond(200, &[headers, &kind].concat(), Pieces(rx));
         Events(tx)
     }
 
