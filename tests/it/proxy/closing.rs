@@ -82,11 +82,9 @@ async fn a_slow_client_loses_nothing_when_the_agent_exits() {
 #[tokio::test(start_paused = true)]
 async fn a_stopped_relay_refuses_new_requests_and_ends_the_agent() {
     let mut bridge = Bridge::over(&Plan::default().with_child());
-    bridge.client.send(&ask(1)).await;
-    bridge.client.send(&ask(2)).await;
-    bridge.agent.pass(&mut bridge.agent, &ask(1)).await;
-    assert_eq!(bridge.agent.receive().await.unwrap(), ask(2));
-    assert_eq!(bridge.client.receive().await.unwrap(), ask(1));
+    bridge.client.pass(&mut bridge.agent, &ask(1)).await;
+    bridge.client.pass(&mut bridge.agent, &ask(2)).await;
+    bridge.agent.pass(&mut bridge.client, &ask(1)).await;
     bridge.stop.requested.cancel();
     // The agent's own request is answered before its link ends.
     assert_eq!(

@@ -36,12 +36,10 @@ async fn messages_are_forwarded_byte_for_byte_and_in_order() {
     // Requests of both sides under one id, answered crosswise.
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":[1.0]}"#;
     let answer = r#"{"id":0,"jsonrpc":"2.0","result":{"z":1,"a":1.10}}"#;
-    bridge.client.send(ask).await;
-    bridge.agent.pass(&mut bridge.agent, ask).await;
-    assert_eq!(bridge.client.receive().await.unwrap(), ask);
-    bridge.agent.send(answer).await;
-    bridge.client.pass(&mut bridge.client, answer).await;
-    assert_eq!(bridge.agent.receive().await.unwrap(), answer);
+    bridge.client.pass(&mut bridge.agent, ask).await;
+    bridge.agent.pass(&mut bridge.client, ask).await;
+    bridge.agent.pass(&mut bridge.client, answer).await;
+    bridge.client.pass(&mut bridge.agent, answer).await;
 
     bridge.client.end().await;
     assert_eq!(bridge.agent.receive().await, None);
