@@ -4,7 +4,7 @@ use jsonptr::PointerBuf;
 
 use super::capabilities;
 use super::path_fields::PathFields;
-use super::path_map::{Direction, PathMap};
+use super::path_map::PathMap;
 use super::roots::{Disk, SessionRoots};
 use super::rules::PolicyRules;
 use crate::dialect::MessageBody;
@@ -69,10 +69,6 @@ impl MessagePolicy {
         at: &Envelope,
         request_method: Option<&str>,
     ) -> Decision {
-        let direction = match from {
-            Side::Client => Direction::ToAgent,
-            Side::Agent => Direction::ToClient,
-        };
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
         let method = match request_method {
             Some(method) if !calls => method.to_owned(),
@@ -96,7 +92,7 @@ impl MessagePolicy {
         }
         let mut body = MessageBody::of(frame, at);
         let mut changes = Vec::new();
-        let mapped = map_paths(&self.paths, direction, fields, &mut body);
+        let mapped = map_paths(&self.paths, from.other(), fields, &mut body);
         if mapped > 0 {
             changes.push(format!("{mapped} paths mapped to the other machine"));
         }
@@ -200,12 +196,8 @@ impl MessagePolicy {
 }
 
 fn is_web_url(url: &str) -> bool {
-    let scheme = url.split_once(':').map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| {
-        ["http", "https"]
-            .iter()
-            .any(|web| scheme.eq_ignore_ascii_case(web))
-    })
+    let scheme = url.split(':').next().unwrap_or_default();
+    url.contains(':') && ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())
 }
 
 fn is_opening(method: &str) -> bool {
@@ -224,7 +216,7 @@ fn single(body: &mut MessageBody<'_>, name: &str) -> Result<String, String> {
 /// Maps all paths of a message to the other machine; returns how many changed.
 fn map_paths(
     paths: &PathMap,
-    direction: Direction,
+    to: Side,
     fields: &[PointerBuf],
     body: &mut MessageBody<'_>,
 ) -> usize {
@@ -232,7 +224,7 @@ fn map_paths(
     for field in fields {
         let names: Vec<String> = field.tokens().map(|name| name.decoded().into()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        mapped += body.replace(&names, |text| paths.map(direction, text));
+        mapped += body.replace(&names, |text| paths.map(to, text));
     }
     mapped
 }

@@ -26,7 +26,8 @@ pub(super) struct Path<'a> {
     pub(super) names: Vec<Name<'a>>,
     /// It ends with a separator.
     pub(super) trailing_separator: bool,
-    form: Form<'a>,
+    /// Of a `file://` URI, what follows the path in it.
+    uri_tail: Option<&'a str>,
 }
 
 /// A name in a path.
@@ -36,16 +37,6 @@ pub(super) struct Name<'a> {
     pub(super) plain: Cow<'a, str>,
     /// Its original spelling.
     raw: &'a str,
-}
-
-/// How a path was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form<'a> {
-    Plain,
-    /// As a `file://` URI, with what follows the path in it.
-    Uri {
-        tail: &'a str,
-    },
 }
 
 impl<'a> Path<'a> {
@@ -94,7 +85,7 @@ impl<'a> Path<'a> {
             style,
             names,
             trailing_separator: text.ends_with(separates),
-            form: Form::Plain,
+            uri_tail: None,
         })
     }
 
@@ -125,7 +116,7 @@ impl<'a> Path<'a> {
             style,
             names,
             trailing_separator: path.ends_with('/'),
-            form: Form::Uri { tail },
+            uri_tail: Some(tail),
         })
     }
 
@@ -162,13 +153,10 @@ impl<'a> Path<'a> {
         if to.style == Style::Windows && rest.iter().any(|name| !is_windows_name(&name.plain)) {
             return None;
         }
-        let mut text = match self.form {
-            Form::Plain => to.plain(),
-            Form::Uri { .. } => to.uri(),
-        };
-        let separator = match (self.form, to.style) {
-            (Form::Plain, Style::Windows) => '\\',
-            _ => '/',
+        let (mut text, separator) = match (self.uri_tail, to.style) {
+            (Some(_), _) => (to.uri(), '/'),
+            (None, Style::Posix) => (to.plain(), '/'),
+            (None, Style::Windows) => (to.plain(), '\\'),
         };
         for name in rest {
             if !text.ends_with(separator) {
@@ -179,9 +167,7 @@ impl<'a> Path<'a> {
         if self.trailing_separator && !text.ends_with(separator) {
             text.push(separator);
         }
-        if let Form::Uri { tail } = self.form {
-            text.push_str(tail);
-        }
+        text.push_str(self.uri_tail.unwrap_or_default());
         Some(text)
     }
 

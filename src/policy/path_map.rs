@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::path::Path;
+use crate::jsonrpc::Side;
 
 /// Pairs of folders on two machines with the same content.
 #[derive(Clone, Debug, Default)]
@@ -18,15 +19,6 @@ pub struct FolderPair {
     remote: String,
 }
 
-/// A direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// To the agent's machine.
-    ToAgent,
-    /// To the client's machine.
-    ToClient,
-}
-
 impl PathMap {
     /// A map of these folders. When several contain a path, the innermost counts.
     #[must_use]
@@ -38,16 +30,16 @@ impl PathMap {
         self.0.is_empty()
     }
 
-    /// The path on the other machine; `None` when it is the same.
-    pub(super) fn map(&self, direction: Direction, text: &str) -> Option<String> {
+    /// The path on the machine of `to`; `None` when it is the same.
+    pub(super) fn map(&self, to: Side, text: &str) -> Option<String> {
         let path = Path::of(text)?;
         let (from, to) = self
             .0
             .iter()
             .filter_map(|pair| {
-                let (from, to) = match direction {
-                    Direction::ToAgent => (&pair.local, &pair.remote),
-                    Direction::ToClient => (&pair.remote, &pair.local),
+                let (from, to) = match to {
+                    Side::Agent => (&pair.local, &pair.remote),
+                    Side::Client => (&pair.remote, &pair.local),
                 };
                 Some((Path::of(from)?, Path::of(to)?))
             })

@@ -279,14 +279,9 @@ fn runs_on_many_threads_are_concurrent() {
     run(async {
         let (_stage, client, mut agent) = open().await;
         const COUNT: usize = 200;
-        let clients: Vec<_> = (0..COUNT)
-            .map(|number| {
-                tokio::spawn(async move {
-                    let request = json!({ "input": human(&format!("say {number}")) });
-                    let done = client.post("/runs/wait", request).await;
-                    (number, done["output"]["messages"][0]["content"].clone())
-                })
-            })
+        let say = |number: usize| json!({ "input": human(&format!("say {number}")) });
+        let runs: Vec<_> = (0..COUNT)
+            .map(|number| client.start("/runs/wait", say(number)))
             .collect();
         // None is answered before all have been sent.
         let mut prompts = Vec::new();
@@ -317,9 +312,9 @@ fn runs_on_many_threads_are_concurrent() {
             }
         };
         let receive = async {
-            for client in clients {
-                let (number, text) = client.await.unwrap();
-                assert_eq!(text, format!("say {number}"));
+            for (number, run) in runs.into_iter().enumerate() {
+                let text = &run.await.unwrap()["output"]["messages"][0]["content"];
+                assert_eq!(*text, format!("say {number}"));
             }
         };
         tokio::join!(answer, receive);

@@ -433,26 +433,6 @@ async fn a_history_is_not_replayed_by_the_relay_after_the_agent_refused_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_lists_sessions_first_gets_its_own_agent() {
-    let server = Server::new(Limits::default());
-    let (client, _agent, _run) = server.begin().await;
-    drop(client);
-    let mut connection = server.connect();
-    connection.client.send(&initialize(0, json!({}))).await;
-    connection.client.receive_json().await;
-    connection
-        .client
-        .send(&request(1, "session/list", json!({})))
-        .await;
-    let (mut other, _run) = within(connection.attached).await.unwrap().unwrap();
-    assert_eq!(other.receive_json().await["method"], "initialize");
-    other.send(&initialized(0)).await;
-    assert_eq!(other.receive_json().await["method"], "session/list");
-    let mut back = server.resume("session/load", 0).await;
-    assert_eq!(summaries(&mut back, 1).await, ["answer"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_closed_session_cannot_be_resumed() {
     let server = Server::new(Limits::default());
     let (client, mut agent, _run) = server.begin().await;
