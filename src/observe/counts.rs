@@ -5,17 +5,21 @@
 use std::fmt;
 
 use super::{Event, Observer};
-use crate::conversation::{FiredRule, Note};
+use crate::conversation::Note;
 use crate::jsonrpc::Side;
 
-/// The counts of one conversation.
+/// The counts of one conversation; the observer that counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     received: [Traffic; 2],
     sent: [Traffic; 2],
     notes: [u64; Note::NAMES.len()],
-    rules: Vec<RuleCount>,
+    rules: RuleCounts,
 }
+
+/// What happened in the sides' dialects. Searched, not hashed: a conversation uses some ten rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RuleCounts(pub(super) Vec<RuleCount>);
 
 /// How often something happened in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub struct RuleCount {
     pub side: Side,
     /// `translated`, or the event, as [`crate::conversation::DialectEvent`] names it.
     pub what: &'static str,
+    /// The dialect, or the table of the rule that translated.
+    pub dialect: String,
     /// The rule, as `table/rule`; the dialect alone if no rule was involved.
     pub rule: String,
     /// The number of messages it happened to.
@@ -38,10 +44,6 @@ pub struct Traffic {
     /// Bytes of those messages, without their framing.
     pub bytes: u64,
 }
-
-/// The observer that counts.
-#[derive(Debug, Default)]
-pub struct MessageCounter(Counts);
 
 impl Counts {
     /// What was received from `side`.
@@ -58,29 +60,37 @@ impl Counts {
 
     /// The notes that occurred, by name.
     pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Note::NAMES
-            .into_iter()
-            .zip(self.notes)
-            .filter(|(_, count)| *count > 0)
+        let all = Note::NAMES.into_iter().zip(self.notes);
+        all.filter(|(_, count)| *count > 0)
     }
 
     /// What happened in the sides' dialects, by rule.
     #[must_use]
     pub fn rules(&self) -> &[RuleCount] {
-        &self.rules
+        &self.rules.0
     }
 
     /// Counts a note; also one about what happens after the conversation.
     pub fn add(&mut self, note: &Note) {
         self.notes[note.index()] += 1;
-        self.add_dialect_note(note);
+        self.rules.add(note);
     }
 
-    fn add_dialect_note(&mut self, note: &Note) {
+    /// How often the note with this name occurred.
+    #[must_use]
+    pub fn note(&self, name: &str) -> u64 {
+        let mut notes = self.notes().filter(|(known, _)| *known == name);
+        notes.next().map_or(0, |(_, count)| count)
+    }
+}
+
+impl RuleCounts {
+    /// Counts a note, if it is about a dialect.
+    pub(super) fn add(&mut self, note: &Note) {
         match note {
             Note::Translated { side, rules, .. } => {
                 for rule in rules {
-                    self.add_rule(*side, note.name(), rule);
+                    self.add_one(*side, note.name(), &rule.dialect, rule.to_string());
                 }
             }
             Note::Dialect {
@@ -89,42 +99,28 @@ impl Counts {
                 dialect,
                 rule,
                 ..
-            } => self.add_rule(*side, what.name(), &rule.as_deref().unwrap_or(dialect)),
+            } => {
+                let rule = rule.as_ref().unwrap_or(dialect).clone();
+                self.add_one(*side, what.name(), dialect, rule);
+            }
             _ => {}
         }
     }
 
-    /// A list is searched, without a hash: a conversation uses some ten rules, and counting a known
-    /// one allocates nothing.
-    fn add_rule(&mut self, side: Side, what: &'static str, rule: &dyn Label) {
-        let known = |tally: &&mut RuleCount| {
-            tally.side == side && tally.what == what && rule.is(&tally.rule)
+    fn add_one(&mut self, side: Side, what: &'static str, dialect: &str, rule: String) {
+        let same = |one: &&mut RuleCount| {
+            one.side == side && one.what == what && one.rule == rule && one.dialect == dialect
         };
-        match self.rules.iter_mut().find(known) {
-            Some(tally) => tally.count += 1,
-            None => self.rules.push(RuleCount {
+        match self.0.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => self.0.push(RuleCount {
                 side,
                 what,
-                rule: rule.to_string(),
+                dialect: dialect.to_owned(),
+                rule,
                 count: 1,
             }),
         }
-    }
-
-    /// How often the note with this name occurred.
-    #[must_use]
-    pub fn note(&self, name: &str) -> u64 {
-        self.notes()
-            .find_map(|(known, count)| (known == name).then_some(count))
-            .unwrap_or(0)
-    }
-}
-
-impl MessageCounter {
-    /// What has been counted so far.
-    #[must_use]
-    pub const fn counts(&self) -> &Counts {
-        &self.0
     }
 }
 
@@ -135,44 +131,20 @@ impl Traffic {
     }
 }
 
-impl Observer for MessageCounter {
+impl Observer for Counts {
     fn on_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Received(from, frame) => self.0.received[*from as usize].add(frame.len()),
-            Event::Sent(to, frame) => self.0.sent[*to as usize].add(frame.len()),
-            Event::Note(note) => self.0.add(note),
+            Event::Received(from, frame) => self.received[*from as usize].add(frame.len()),
+            Event::Sent(to, frame) => self.sent[*to as usize].add(frame.len()),
+            Event::Note(note) => self.add(note),
             _ => {}
         }
     }
 }
 
-/// What a [`RuleCount`] is counted by.
-trait Label: fmt::Display {
-    /// Whether `text` is the written form of this label.
-    fn is(&self, text: &str) -> bool;
-}
-
-impl Label for FiredRule {
-    fn is(&self, text: &str) -> bool {
-        let rule = text.strip_prefix(&*self.dialect);
-        rule.and_then(|rest| rest.strip_prefix('/')) == Some(&*self.rule)
-    }
-}
-
-impl Label for &str {
-    fn is(&self, text: &str) -> bool {
-        *self == text
-    }
-}
-
 impl fmt::Display for RuleCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            side,
-            what,
-            rule,
-            count,
-        } = self;
+        let (side, what, rule, count) = (self.side, self.what, &self.rule, self.count);
         write!(f, "{side} {what} {rule} {count}")
     }
 }

@@ -12,7 +12,7 @@ mod observers;
 pub mod recorder;
 pub mod traces;
 
-pub use counts::{Counts, MessageCounter, RuleCount, Traffic};
+pub use counts::{Counts, RuleCount, Traffic};
 pub use note_logger::NoteLogger;
 pub use observer::{Event, Observer};
 pub use observers::Observers;

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use super::{Counts, Event, MessageCounter, Observer};
+use super::{Counts, Event, Observer};
 use crate::conversation::{Needs, TraceAssigner};
 
 /// The observers of one conversation.
 #[derive(Default)]
 pub struct Observers {
-    counter: MessageCounter,
+    counts: Counts,
     marker: Option<Box<dyn TraceAssigner>>,
     others: Vec<Box<dyn Observer>>,
 }
@@ -31,7 +31,7 @@ impl Observers {
 
     /// Sends one event to all.
     pub fn on_event(&mut self, event: &Event<'_>) {
-        self.counter.on_event(event);
+        self.counts.on_event(event);
         for observer in &mut self.others {
             observer.on_event(event);
         }
@@ -68,15 +68,15 @@ impl Observers {
 
     /// What has been counted so far.
     #[must_use]
-    pub fn counts(&self) -> &Counts {
-        self.counter.counts()
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
     }
 }
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observers")
-            .field("counter", &self.counter)
+            .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
 }

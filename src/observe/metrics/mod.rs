@@ -32,7 +32,6 @@ mod open_conversation;
 mod pending;
 mod process;
 mod registry;
-mod rules;
 mod scrape;
 mod shared;
 mod sources;

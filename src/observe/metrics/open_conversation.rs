@@ -1,23 +1,25 @@
 //! What one open conversation has counted, and what a scrape has not collected yet.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics::Counter;
 use smallvec::SmallVec;
 
 use super::agent::AgentMetrics;
 use super::buckets::{nanos, size_bucket};
 use super::catalogue::ProcessSeries;
-use super::labels::{self, Outcome, PolicyEffect, SessionStart};
+use super::labels::{self, Outcome, PolicyEffect, SIDES, SessionStart};
 use super::pending::Pending;
 use super::registry::Registry;
-use super::rules::RuleCounts;
 use super::stats::{ConversationStats, Parties};
 use super::tokens::TokenUsage;
 use crate::conversation::{
     Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, StopReason,
 };
 use crate::jsonrpc::{Kind, Side};
+use crate::observe::counts::RuleCounts;
 
 /// An open conversation: its state, and what was counted and not collected yet.
 #[derive(Debug)]
@@ -116,7 +118,18 @@ impl OpenConversation {
         counts.tool_calls.flush(&agent.tool_calls);
         counts.tool_results.flush(&agent.tool_results);
         counts.gaps.flush(&agent.gaps);
-        self.rules.flush(&self.registry);
+        for one in self.rules.0.iter_mut().filter(|one| one.count > 0) {
+            let side = SIDES[one.side as usize];
+            // A translation names its rule, which stands behind the table.
+            let rule = one.rule.strip_prefix(&*one.dialect);
+            let (name, what) = match rule.and_then(|rule| rule.strip_prefix('/')) {
+                Some(rule) if one.what == "translated" => ("translations_total", rule),
+                _ => ("dialect_events_total", one.what),
+            };
+            let labels = [&*one.dialect, what, side];
+            let counter: Counter = self.registry.handle(name, &labels);
+            counter.increment(mem::take(&mut one.count));
+        }
     }
 
     /// What is shown of it.
@@ -146,7 +159,7 @@ impl OpenConversation {
     }
 
     pub(super) fn processed(&mut self, from: Side, messages: u64, took: Duration) {
-        let translated = std::mem::take(&mut self.translated);
+        let translated = mem::take(&mut self.translated);
         let place = [from as usize, usize::from(translated)];
         let series = &self.series.processing;
         let mean = took / u32::try_from(messages).unwrap_or(u32::MAX).max(1);
@@ -327,7 +340,8 @@ impl OpenConversation {
             let outcome = Outcome::ProxyError;
             self.settle(*to, method, SessionHash::default(), outcome, code);
         }
-        let Self { series, rules, .. } = self;
+        self.rules.add(note);
+        let series = &self.series;
         let agent = &self.parties.agent;
         self.notes += 1;
         self.counts.notes.count(&series.notes, [note.index()], 1);
@@ -350,24 +364,7 @@ impl OpenConversation {
             Note::Undeliverable { to } => series.undeliverable.count([to.other() as usize]),
             Note::Stopping { signal } => self.killed |= *signal == "SIGKILL",
             Note::AgentExited { exit } => agent.exited(*exit, self.killed),
-            Note::Translated {
-                side, rules: fired, ..
-            } => {
-                self.translated = true;
-                for rule in fired {
-                    let names = [&*rule.dialect, &*rule.rule];
-                    rules.add("translations_total", names, *side);
-                }
-            }
-            Note::Dialect {
-                side,
-                what,
-                dialect,
-                ..
-            } => {
-                let names = [dialect, what.name()];
-                rules.add("dialect_events_total", names, *side);
-            }
+            Note::Translated { .. } => self.translated = true,
             Note::Denied { method, .. } => policy(method, PolicyEffect::Denied),
             Note::Adjusted { method, .. } => policy(method, PolicyEffect::Adjusted),
             _ => {}

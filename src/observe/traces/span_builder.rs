@@ -1,7 +1,6 @@
 //! Follows requests, sessions, turns and tool calls from beginning to end, and makes spans of them.
 //! `tracer` calls it for each event.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -44,8 +43,8 @@ pub(super) struct SpanBuilder {
     last: Instant,
     connection: Option<Span>,
     sessions: Vec<(String, Span)>,
-    /// By the number of the request.
-    requests: HashMap<u64, OpenRequest>,
+    /// In the order in which they were sent.
+    requests: Vec<OpenRequest>,
     calls: Vec<ToolCall>,
     /// The number of turns that wait for a first update.
     waiting: usize,
@@ -54,11 +53,13 @@ pub(super) struct SpanBuilder {
 /// A request that is not answered yet.
 #[derive(Debug)]
 struct OpenRequest {
+    /// Its number among the requests of the conversation.
+    number: u64,
     from: Side,
     method: Method,
     id: Option<IdBuf>,
     session: Option<String>,
-    number: SessionHash,
+    session_hash: SessionHash,
     awaits_update: bool,
     span: Span,
 }
@@ -100,7 +101,7 @@ impl SpanBuilder {
             last: now,
             connection: Some(connection),
             sessions: Vec::new(),
-            requests: HashMap::new(),
+            requests: Vec::new(),
             calls: Vec::new(),
             waiting: 0,
         }
@@ -118,7 +119,7 @@ impl SpanBuilder {
             return None;
         }
         self.begin_request(message);
-        let request = self.requests.get(&message.topic.request)?;
+        let request = &self.requests[self.place_of(message.topic.request)?];
         Some(context::traceparent(request.span.context()))
     }
 
@@ -134,7 +135,7 @@ impl SpanBuilder {
 
     fn begin_request(&mut self, message: &MessageSummary) {
         let number = message.topic.request;
-        if number == 0 || self.requests.contains_key(&number) {
+        if number == 0 || self.place_of(number).is_some() {
             return;
         }
         let method = message.topic.method;
@@ -170,23 +171,28 @@ impl SpanBuilder {
             span.add_link(link);
         }
         self.waiting += usize::from(is_turn);
-        let request = OpenRequest {
+        self.requests.push(OpenRequest {
+            number,
             from: message.from,
             method,
             id: trace.id.clone(),
             session: trace.session.clone(),
-            number: message.topic.session,
+            session_hash: message.topic.session,
             awaits_update: is_turn,
             span,
-        };
-        self.requests.insert(number, request);
+        });
+    }
+
+    /// The place of an open request in the list.
+    fn place_of(&self, number: u64) -> Option<usize> {
+        self.requests.iter().rposition(|own| own.number == number)
     }
 
     /// The parent of a request without a trace context: the turn, the session, or the connection.
     fn parent_of(&self, from: Side, session: Option<&str>) -> SpanContext {
         let same =
             |request: &&OpenRequest| request.is_turn() && request.session.as_deref() == session;
-        let turn = self.requests.values().find(same);
+        let turn = self.requests.iter().find(same);
         let turn = turn.filter(|_| from == Side::Agent && session.is_some());
         let own_session = || self.sessions.iter().find(|(id, _)| Some(&**id) == session);
         turn.map(|turn| &turn.span)
@@ -196,11 +202,9 @@ impl SpanBuilder {
     }
 
     /// The turn of that session.
-    fn turn_of(&self, session: SessionHash) -> Option<u64> {
-        let mut turns = self.requests.iter();
-        turns
-            .find(|(_, request)| request.is_turn() && request.number == session)
-            .map(|(number, _)| *number)
+    fn turn_of(&self, session: SessionHash) -> Option<&OpenRequest> {
+        let mut requests = self.requests.iter();
+        requests.find(|own| own.is_turn() && own.session_hash == session)
     }
 
     fn handle_update(&mut self, message: &MessageSummary) {
@@ -210,9 +214,9 @@ impl SpanBuilder {
         let at = self.wall_time(message.at);
         if self.waiting > 0 {
             let own = |request: &&mut OpenRequest| {
-                request.awaits_update && request.number == message.topic.session
+                request.awaits_update && request.session_hash == message.topic.session
             };
-            if let Some(turn) = self.requests.values_mut().find(own) {
+            if let Some(turn) = self.requests.iter_mut().find(own) {
                 turn.awaits_update = false;
                 turn.span.add_event("first_update", at);
                 self.waiting -= 1;
@@ -225,9 +229,10 @@ impl SpanBuilder {
         let (Some(id), Some(turn)) = (call, self.turn_of(message.topic.session)) else {
             return;
         };
+        let (turn, parent) = (turn.number, turn.span.context().clone());
         let status = match message.content {
             Content::ToolCalled(kind, status) => {
-                self.begin_call(turn, id, kind.name(), at);
+                self.begin_call(turn, &parent, id, kind.name(), at);
                 status
             }
             Content::ToolUpdated(status) => Some(status),
@@ -245,15 +250,16 @@ impl SpanBuilder {
         }
     }
 
-    fn begin_call(&mut self, turn: u64, id: &str, kind: &'static str, at: SystemTime) {
-        let known = self
-            .calls
-            .iter()
-            .any(|one| one.turn == turn && one.id == id);
-        let Some(parent) = self.requests.get(&turn).filter(|_| !known) else {
-            return;
-        };
-        if self.calls.len() >= MAX_SPANS {
+    fn begin_call(
+        &mut self,
+        turn: u64,
+        parent: &SpanContext,
+        id: &str,
+        kind: &'static str,
+        at: SystemTime,
+    ) {
+        let mut calls = self.calls.iter();
+        if self.calls.len() >= MAX_SPANS || calls.any(|one| one.turn == turn && one.id == id) {
             return;
         }
         let attributes = vec![
@@ -262,15 +268,14 @@ impl SpanBuilder {
             KeyValue::new("acp.tool.kind", kind),
         ];
         let what = ("execute_tool", SpanKind::Internal);
-        let span = self
-            .factory
-            .begin(what, parent.span.context(), at, attributes);
+        let span = self.factory.begin(what, parent, at, attributes);
         let id = id.to_owned();
         self.calls.push(ToolCall { turn, id, span });
     }
 
     fn end_request(&mut self, message: &MessageSummary) {
-        let Some(mut request) = self.take_request(message.topic.request, message.at) else {
+        let place = self.place_of(message.topic.request);
+        let Some(mut request) = place.map(|place| self.take_request(place, message.at)) else {
             return;
         };
         let at = self.wall_time(message.at);
@@ -319,15 +324,15 @@ impl SpanBuilder {
     }
 
     /// Removes a request that is answered, and ends the tool calls of its turn.
-    fn take_request(&mut self, number: u64, now: Instant) -> Option<OpenRequest> {
-        let request = self.requests.remove(&number)?;
+    fn take_request(&mut self, place: usize, now: Instant) -> OpenRequest {
+        let request = self.requests.remove(place);
         self.waiting -= usize::from(request.awaits_update);
         let at = self.wall_time(now);
-        while let Some(place) = self.calls.iter().position(|call| call.turn == number) {
-            let call = self.calls.swap_remove(place);
+        let own = |call: &mut ToolCall| call.turn == request.number;
+        for call in self.calls.extract_if(.., own).collect::<Vec<_>>() {
             self.send(call.span, at, Status::Unset);
         }
-        Some(request)
+        request
     }
 
     /// Ends the span of a request that the relay has answered itself, if the note reports that.
@@ -335,12 +340,9 @@ impl SpanBuilder {
         let Note::Answered { to, id, code, .. } = note else {
             return;
         };
-        let own = |(_, request): &(&u64, &OpenRequest)| {
-            request.from == *to && request.id.as_ref() == Some(id)
-        };
-        let number = self.requests.iter().find(own).map(|(number, _)| *number);
-        let Some(mut request) = number.and_then(|number| self.take_request(number, self.last))
-        else {
+        let own = |request: &OpenRequest| request.from == *to && request.id.as_ref() == Some(id);
+        let place = self.requests.iter().position(own);
+        let Some(mut request) = place.map(|place| self.take_request(place, self.last)) else {
             return;
         };
         let status = request.failed(i64::from(*code));
@@ -371,11 +373,9 @@ impl SpanBuilder {
     /// Ends all open spans.
     pub(super) fn end(&mut self) {
         let at = self.wall_time(self.last);
-        let numbers: Vec<_> = self.requests.keys().copied().collect();
-        for number in numbers {
-            if let Some(request) = self.take_request(number, self.last) {
-                self.send(request.span, at, Status::error("the conversation is over"));
-            }
+        while !self.requests.is_empty() {
+            let request = self.take_request(0, self.last);
+            self.send(request.span, at, Status::error("the conversation is over"));
         }
         for (_, span) in std::mem::take(&mut self.sessions) {
             self.send(span, at, Status::Unset);

@@ -54,7 +54,7 @@ impl Redactor {
     pub fn json(&self, text: &[u8], method: Option<&[u8]>) -> Option<Redacted> {
         let needed = match self.mode {
             Mode::Full => return None,
-            Mode::Default | Mode::Meta => self.prefilter(text).is_none(),
+            Mode::Default | Mode::Meta => self.prefilter(text, 0).is_none(),
             Mode::Structure => true,
         };
         self.walk_if(needed, text, method, &[])
@@ -79,8 +79,8 @@ impl Redactor {
             Some(Kind::Result) => state.forms.fields(method),
             _ => Vec::new(),
         };
-        let clean_len = self.prefilter(text);
         let streams = &mut state.streams;
+        let clean_len = self.prefilter(text, streams.clean_prefix(text));
         let Some(mut clean) = streams.clean(self, text, kind, method, clean_len.unwrap_or(0))
         else {
             return self.walk_if(clean_len.is_none(), text, method, &fields);
@@ -100,10 +100,10 @@ impl Redactor {
     }
 
     /// The number of bytes before the first word that announces a secret; `None` when the message
-    /// has to be walked.
-    fn prefilter(&self, text: &[u8]) -> Option<usize> {
+    /// has to be walked. No word begins before `from`.
+    fn prefilter(&self, text: &[u8], from: usize) -> Option<usize> {
         let known = self.patterns.is_empty();
-        known.then(|| scan::prefilter(text))?
+        known.then(|| scan::prefilter(text, from))?
     }
 
     fn walk_if(
@@ -170,7 +170,7 @@ impl Redactor {
             })
         };
         let may_have =
-            |text: &[u8]| self.mode != Mode::Structure && scan::prefilter(text).is_none();
+            |text: &[u8]| self.mode != Mode::Structure && scan::prefilter(text, 0).is_none();
         let clean = |text: &[u8]| {
             let at = begins(text).filter(|at| may_have(&text[*at..]))?;
             // The first element of a batch.

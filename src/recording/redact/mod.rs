@@ -32,4 +32,3 @@ pub(super) use escapes::begins_word;
 pub use messages::{RedactFlows, RedactState};
 pub use redactor::{HitKind, Hits, Mode, PointerPattern, RULES, Redacted, Redactor};
 pub use streams::Streams;
-pub(super) use tokens::{Token, Tokens};

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::inside::{IN_PEM, Inside};
 use super::scan::{find_in_part, has_keyword};
 use super::urls::open_host;
@@ -19,7 +21,7 @@ const MAX_TAIL: usize = 256;
 const HOST_TAIL: usize = 64;
 
 /// Bytes on each side of the border of two pieces that can contain a word across it.
-const BORDER: usize = 24;
+pub(super) const BORDER: usize = 24;
 
 /// The state of a text at its current end.
 #[derive(Debug, Default)]
@@ -139,9 +141,9 @@ impl TextStream {
         }
         let before = &self.tail[self.tail.len().saturating_sub(BORDER)..];
         let behind = &piece[..piece.len().min(BORDER)];
-        let mut border = [b' '; 2 * BORDER];
-        border[BORDER - before.len()..BORDER].copy_from_slice(before);
-        border[BORDER..BORDER + behind.len()].copy_from_slice(behind);
-        has_keyword(&border) || memchr::memmem::find(&border, b"//").is_some()
+        let mut border = SmallVec::<[u8; 2 * BORDER + 1]>::from_slice(b" ");
+        border.extend_from_slice(before);
+        border.extend_from_slice(behind);
+        has_keyword(&border) || border.windows(2).any(|pair| pair == b"//")
     }
 }

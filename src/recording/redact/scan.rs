@@ -110,7 +110,7 @@ impl Scan<'_> {
         };
         let plain = decode_base64(&self.text[own.at.clone()], least)?;
         let mut scan = Scan::new(&plain, own.open);
-        let is_one = WORDS.each(&plain, |at, word| {
+        let is_one = WORDS.each(&plain, 0, |at, word| {
             word != Word::Packed && scan.secret(at, word).is_some()
         });
         is_one.then_some(own.at)
@@ -184,11 +184,12 @@ impl Scan<'_> {
     }
 }
 
-/// The number of bytes before the first word; `None` when the message has to be walked.
-pub(super) fn prefilter(text: &[u8]) -> Option<usize> {
+/// The number of bytes before the first word; `None` when the message has to be walked. No word
+/// begins before `from`.
+pub(super) fn prefilter(text: &[u8], from: usize) -> Option<usize> {
     let mut clean_len = text.len();
     let mut scan = Scan::new(text, false);
-    let is_suspect = WORDS.each(text, |at, word| {
+    let is_suspect = WORDS.each(text, from, |at, word| {
         clean_len = clean_len.min(at.start);
         match word {
             Word::Place => !text[at.clone()].starts_with(b"\"") || is_member_name(text, at.end),
@@ -216,7 +217,7 @@ pub(super) fn prefilter(text: &[u8]) -> Option<usize> {
 
 /// Whether a text contains a word that announces a secret.
 pub(super) fn has_keyword(text: &[u8]) -> bool {
-    WORDS.each(text, |_, word| word.announces_text())
+    WORDS.each(text, 0, |_, word| word.announces_text())
 }
 
 /// The secrets in a text, in order and without overlaps.
@@ -230,7 +231,7 @@ pub(super) fn find(text: &[u8]) -> Vec<Range<usize>> {
 pub(super) fn find_in_part(text: &[u8], partial: bool) -> Vec<(Range<usize>, Option<Inside>)> {
     let mut scan = Scan::new(text, partial);
     let mut found = Vec::new();
-    WORDS.each(text, |at, word| {
+    WORDS.each(text, 0, |at, word| {
         if let Some(secret) = scan.secret(at, word) {
             let inside = match word {
                 Word::Pem | Word::Lines => scan.in_block.then_some(IN_PEM),

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::escapes::after_escape;
-use super::piece::TextStream;
+use super::piece::{BORDER, TextStream};
 use super::redactor::{HitKind, Redacted, Redactor, splice};
 use super::tokens::{Token, Tokens};
 use crate::jsonrpc::{Kind, Limits, is_json};
@@ -50,6 +50,8 @@ struct TrackedStream {
 #[derive(Debug, Default)]
 struct Pieces {
     list: Vec<Piece>,
+    /// What precedes the first piece: most messages begin as the one before.
+    before: Before,
     /// The members that distinguish its texts from those of other messages, as lines.
     key: Vec<u8>,
     /// The session, if it names one.
@@ -58,6 +60,18 @@ struct Pieces {
     steps: Vec<u8>,
     /// The containers around the value at hand.
     path: Vec<Level>,
+}
+
+/// What precedes the first piece of a message.
+#[derive(Debug, Default)]
+struct Before {
+    text: Vec<u8>,
+    /// No word lies in it that announces a secret.
+    is_clean: bool,
+    key: usize,
+    session: Range<usize>,
+    path: Vec<Level>,
+    chunks: bool,
 }
 
 /// A container on the way to a value: whether it is an object, the name of the member, and the
@@ -96,6 +110,16 @@ impl Streams {
         }
     }
 
+    /// The bytes at the beginning of a message that are those of the one before, in which no word
+    /// begins that announces a secret.
+    pub(super) fn clean_prefix(&self, text: &[u8]) -> usize {
+        let before = &self.pieces.before;
+        match before.is_clean && text.starts_with(&before.text) {
+            true => before.text.len().saturating_sub(BORDER),
+            false => 0,
+        }
+    }
+
     /// A message without the secrets that span several messages; `None` when it has none. No
     /// announcing word lies in its first `clean_len` bytes.
     pub(super) fn clean(
@@ -112,6 +136,7 @@ impl Streams {
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.find(text, polled);
+        pieces.before.is_clean = clean_len >= pieces.before.text.len();
         let mut edits = Vec::new();
         let mut redacted = Redacted::default();
         for Piece {
@@ -146,7 +171,8 @@ impl Streams {
             redacted.places.push(pointer_of(steps));
             edits.push((at, clean));
         }
-        if pieces.key.len().max(pieces.steps.len()) <= MAX_KEY {
+        let used = pieces.key.len().max(pieces.steps.len());
+        if used.max(pieces.before.text.len()) <= MAX_KEY {
             self.pieces = pieces;
         }
         (!edits.is_empty()).then(|| {
@@ -186,12 +212,25 @@ impl Pieces {
     /// Finds the pieces of a message; `polled` is the answer with the output of a terminal.
     fn find(&mut self, text: &[u8], polled: bool) {
         self.list.clear();
-        self.key.clear();
         self.steps.clear();
-        self.path.clear();
-        self.session = 0..0;
+        let before = &self.before;
+        let known = match polled || !text.starts_with(&before.text) {
+            true => 0,
+            false => before.text.len(),
+        };
         let mut chunks = false;
-        for token in Tokens::new(text) {
+        if known > 0 {
+            self.key.truncate(before.key);
+            self.path.clone_from(&before.path);
+            (self.session, chunks) = (before.session.clone(), before.chunks);
+        } else {
+            self.key.clear();
+            self.path.clear();
+            self.session = 0..0;
+            self.before.text.clear();
+        }
+        let open = self.path.iter().map(|level| level.0);
+        for token in Tokens::resume(text, known, open) {
             match token {
                 Token::Object | Token::Array => self.path.push((token == Token::Object, 0..0, 0)),
                 Token::End => {
@@ -221,6 +260,14 @@ impl Pieces {
                             chunks |= value.ends_with(b"_chunk") || value.starts_with(b"stream");
                         }
                         Some(role) if self.list.len() < MAX_PIECES => {
+                            if self.list.is_empty() && known == 0 && !polled {
+                                let before = &mut self.before;
+                                before.text.extend_from_slice(&text[..at.start]);
+                                before.path.clone_from(&self.path);
+                                before.key = self.key.len();
+                                before.session = self.session.clone();
+                                before.chunks = chunks;
+                            }
                             self.add(text, inner, role == Role::Text);
                         }
                         _ => {}

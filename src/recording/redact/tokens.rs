@@ -6,9 +6,14 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
+/// Bytes of a string that are searched one by one for its end.
+const NEAR: usize = 16;
+
 /// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::recording) enum Token {
+pub(super) enum Token {
     /// An object begins.
     Object,
     /// An array begins.
@@ -25,21 +30,31 @@ pub(in crate::recording) enum Token {
 
 /// The tokens of a text.
 #[derive(Clone, Debug)]
-pub(in crate::recording) struct Tokens<'a> {
+pub(super) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
     /// Whether each open container is an object.
-    open: Vec<bool>,
+    open: SmallVec<[bool; 16]>,
     /// Inside an object: the next string is a name.
     key_next: bool,
 }
 
 impl<'a> Tokens<'a> {
-    pub(in crate::recording) fn new(text: &'a [u8]) -> Self {
+    pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             at: 0,
-            open: Vec::with_capacity(8),
+            open: SmallVec::new(),
+            key_next: false,
+        }
+    }
+
+    /// Continues at `at`, where a value begins; each of the `open` containers is an object or not.
+    pub(super) fn resume(text: &'a [u8], at: usize, open: impl Iterator<Item = bool>) -> Self {
+        Self {
+            text,
+            at,
+            open: open.collect(),
             key_next: false,
         }
     }
@@ -55,7 +70,14 @@ impl<'a> Tokens<'a> {
         let start = self.at;
         let mut at = self.at + 1;
         loop {
-            at += memchr::memchr3(b'"', b'\\', b'\n', self.text.get(at..)?)?;
+            // Most strings are short, and a loop finds their end sooner than a vector.
+            let rest = self.text.get(at..)?;
+            let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+            let near = rest[..rest.len().min(NEAR)].iter().position(ends);
+            at += match near {
+                Some(near) => near,
+                None => NEAR + memchr::memchr3(b'"', b'\\', b'\n', rest.get(NEAR..)?)?,
+            };
             match self.text[at] {
                 b'"' => {
                     self.at = at + 1;

@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use crate::jsonrpc::text::{items, members};
 use crate::jsonrpc::{Frame, Id, Limits, Scanned, scan};
-use crate::recording::redact::{Token, Tokens, begins_word};
+use crate::recording::redact::begins_word;
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.
@@ -167,19 +168,18 @@ fn edit(text: &[u8], mut edits: Vec<(Range<usize>, String)>) -> Option<Vec<u8>> 
 
 /// The strings in a JSON text that are values, including quotes, each with the name of its member
 /// as spelled.
-fn find_strings(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Option<&[u8]>)> {
-    let mut member = None;
-    Tokens::new(text).filter_map(move |token| match token {
-        Token::Key(at) => {
-            member = Some(&text[at.start + 1..at.end - 1]);
-            None
+fn find_strings(text: &[u8]) -> Vec<(Range<usize>, Option<&[u8]>)> {
+    let mut found = Vec::new();
+    let mut open = vec![(text.trim_ascii(), None)];
+    while let Some((value, member)) = open.pop() {
+        if value.starts_with(b"\"") {
+            let start = value.as_ptr() as usize - text.as_ptr() as usize;
+            found.push((start..start + value.len(), member));
         }
-        Token::String(at) => Some((at, member.take())),
-        _ => {
-            member = None;
-            None
-        }
-    })
+        open.extend(members(value).map(|(name, value)| (value, Some(name))));
+        open.extend(items(value).map(|item| (item, None)));
+    }
+    found
 }
 
 /// The occurrences of a directory in a text, JSON or not.
