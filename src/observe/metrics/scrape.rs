@@ -101,15 +101,15 @@ impl Metrics {
     }
 
     fn set_recording_totals(&self) {
-        let (registry, recorder) = (&self.registry, &self.recorder);
-        registry.total("recording_bytes_total", &[], recorder.bytes());
-        registry.total("recording_events_total", &[], recorder.events());
-        registry.total("recording_dropped_total", &[], recorder.dropped());
+        let (registry, totals) = (&self.registry, self.recorder.totals());
+        registry.total("recording_bytes_total", &[], totals.bytes);
+        registry.total("recording_events_total", &[], totals.events);
+        registry.total("recording_dropped_total", &[], totals.dropped);
         for why in PruneReason::ALL {
             registry.total("recordings_pruned_total", &[why.name()], why.count());
         }
-        for (rule, count) in recorder.redactions() {
-            registry.total("redactions_total", &[rule], count);
+        for (rule, count) in totals.redactions.by_kind() {
+            registry.total("redactions_total", &[rule.name()], count);
         }
     }
 

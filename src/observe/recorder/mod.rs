@@ -34,5 +34,5 @@ pub use handle::RecorderHandle;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
 pub use queue::OverflowPolicy;
 pub use recording_writer::{RecordingOutcome, RecordingPlan};
-pub use stats::RecorderStats;
+pub use stats::{RecorderStats, RecorderTotals};
 pub use writer_thread::WriterThread;

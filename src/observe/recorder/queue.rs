@@ -6,9 +6,9 @@
 use std::task::Waker;
 
 use clap::ValueEnum;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use super::batch::{Batch, MAX_BYTES};
+use super::batch::Batch;
 
 /// Beyond this number of bytes the writer thread is woken early. A wake-up costs as much as
 /// recording a hundred messages; the data should still be in the processor's cache.
@@ -25,8 +25,7 @@ pub enum OverflowPolicy {
 }
 
 /// The queue of one conversation.
-#[derive(Debug, Default)]
-pub(super) struct Queue(Mutex<State>);
+pub(super) type Queue = Mutex<State>;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -43,18 +42,7 @@ pub(super) struct State {
     pub(super) ended: Option<String>,
 }
 
-impl Queue {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
-    }
-}
-
 impl State {
-    /// The bytes that wait, and their maximum.
-    pub(super) const fn usage(&self) -> (usize, usize) {
-        (self.batch.size(), MAX_BYTES)
-    }
-
     /// Whether the writer thread should be woken now.
     pub(super) const fn is_large(&self) -> bool {
         self.batch.size() >= URGENT_BYTES

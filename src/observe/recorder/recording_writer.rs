@@ -231,8 +231,8 @@ impl RecordingWriter {
                 Ok(()) => {
                     let events = (self.encoder.last() + 1).saturating_sub(first);
                     let took = began.elapsed();
-                    self.stats.add_written(self.encoder.out.len(), events, took);
-                    self.stats.add_redactions(hits);
+                    let bytes = self.encoder.out.len();
+                    self.stats.add_written(bytes, events, hits, took);
                 }
                 Err(error) => self.fail(&error),
             }

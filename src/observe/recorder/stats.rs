@@ -1,57 +1,59 @@
 //! Statistics of recording: what was written, dropped and redacted, and what waits.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::batch::MAX_BYTES;
 use super::queue::Queue;
 use crate::observe::metrics::Buckets;
-use crate::recording::redact::{HitKind, Hits};
+use crate::recording::redact::Hits;
 
 /// The statistics of all recordings of a process.
 #[derive(Debug)]
 pub struct RecorderStats {
-    bytes: AtomicU64,
-    events: AtomicU64,
-    dropped: AtomicU64,
+    totals: Mutex<RecorderTotals>,
     writes: Buckets,
-    redactions: [AtomicU64; HitKind::ALL.len()],
     queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+/// What recorders have done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecorderTotals {
+    /// Bytes that were written, before compression.
+    pub bytes: u64,
+    /// Events that were written.
+    pub events: u64,
+    /// Events that were dropped, because the writer was behind or could not write.
+    pub dropped: u64,
+    /// What was redacted.
+    pub redactions: Hits,
 }
 
 impl Default for RecorderStats {
     fn default() -> Self {
         Self {
-            bytes: AtomicU64::default(),
-            events: AtomicU64::default(),
-            dropped: AtomicU64::default(),
+            totals: Mutex::default(),
             writes: Buckets::single("recording_write_seconds"),
-            redactions: Default::default(),
             queues: Mutex::default(),
         }
     }
 }
 
 impl RecorderStats {
-    /// Counts lines that were written, and the time it took.
-    pub(super) fn add_written(&self, bytes: usize, events: u64, took: Duration) {
-        self.bytes.fetch_add(bytes as u64, Relaxed);
-        self.events.fetch_add(events, Relaxed);
+    /// Counts lines that were written, what was redacted in them, and the time it took.
+    pub(super) fn add_written(&self, bytes: usize, events: u64, hits: Hits, took: Duration) {
+        let mut totals = self.totals.lock();
+        totals.bytes += bytes as u64;
+        totals.events += events;
+        totals.redactions.add(hits);
         self.writes.record(took);
     }
 
     /// Counts an event that is not recorded.
     pub(super) fn add_dropped(&self) {
-        self.dropped.fetch_add(1, Relaxed);
-    }
-
-    /// Counts redactions.
-    pub(super) fn add_redactions(&self, hits: Hits) {
-        for (rule, count) in HitKind::ALL.into_iter().zip(&self.redactions) {
-            count.fetch_add(hits.count(rule), Relaxed);
-        }
+        self.totals.lock().dropped += 1;
     }
 
     /// Adds the queue of a new recording.
@@ -61,28 +63,10 @@ impl RecorderStats {
         queues.push(Arc::downgrade(queue));
     }
 
-    /// Bytes that were written, before compression.
+    /// What was done so far.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-
-    /// Events that were written.
-    #[must_use]
-    pub fn events(&self) -> u64 {
-        self.events.load(Relaxed)
-    }
-
-    /// Events that were dropped, because the writer was behind or could not write.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed)
-    }
-
-    /// The number of redactions, by reason.
-    pub fn redactions(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let counts = self.redactions.iter().map(|count| count.load(Relaxed));
-        HitKind::ALL.into_iter().map(HitKind::name).zip(counts)
+    pub fn totals(&self) -> RecorderTotals {
+        *self.totals.lock()
     }
 
     /// The bytes that wait to be written, and their maximum.
@@ -91,8 +75,7 @@ impl RecorderStats {
         let queues = self.queues.lock();
         let live = queues.iter().filter_map(Weak::upgrade);
         live.fold((0, 0), |(bytes, room), queue| {
-            let (more, most) = queue.lock().usage();
-            (bytes + more, room + most)
+            (bytes + queue.lock().batch.size(), room + MAX_BYTES)
         })
     }
 

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use jsonptr::{Pointer, Token};
 
+use crate::jsonrpc::names;
 use crate::recording::Redaction;
 
 /// The name and version of the built-in rules.
@@ -28,17 +29,18 @@ pub enum Mode {
     Meta,
 }
 
-/// The kind of rule by which something was redacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HitKind {
-    /// Its place: variables and headers, authentication, a value after a suggestive name.
-    Place,
-    /// A place that the user named.
-    Pointer,
-    /// It has the shape of a secret.
-    Shape,
-    /// It is text, and the mode keeps none.
-    Text,
+names! {
+    /// The kind of rule by which something was redacted.
+    HitKind {
+        /// Its place: variables and headers, authentication, a value after a suggestive name.
+        Place = "place",
+        /// A place that the user named.
+        Pointer = "pointer",
+        /// It has the shape of a secret.
+        Shape = "shape",
+        /// It is text, and the mode keeps none.
+        Text = "text",
+    }
 }
 
 /// The number of redactions by kind.
@@ -87,27 +89,10 @@ impl Mode {
     }
 }
 
-impl HitKind {
-    /// All kinds, in numeric order.
-    pub const ALL: [Self; 4] = [Self::Place, Self::Pointer, Self::Shape, Self::Text];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Place => "place",
-            Self::Pointer => "pointer",
-            Self::Shape => "shape",
-            Self::Text => "text",
-        }
-    }
-}
-
 impl Hits {
-    /// The number of redactions of that kind.
-    #[must_use]
-    pub const fn count(&self, rule: HitKind) -> u64 {
-        self.0[rule as usize]
+    /// The number of redactions of each kind.
+    pub fn by_kind(self) -> impl Iterator<Item = (HitKind, u64)> {
+        HitKind::ALL.iter().copied().zip(self.0)
     }
 
     /// Counts one more.

@@ -198,7 +198,7 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
 /// The metrics of the program that logged this address.
 fn scrape(admin: &str) -> Scrape {
     let (_, admin) = admin.split_once("admin at http://").unwrap();
-    let answer = Metrics::ask_at(admin, "GET", "/metrics", &[("Host", admin)]);
+    let answer = Metrics::ask_at(admin, "/metrics", &[]);
     Scrape::read(&answer.body)
 }
 

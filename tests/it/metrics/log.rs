@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use regex_lite::Regex;
 use serde_json::Value;
 
 use super::stage::Relay;
@@ -13,9 +14,6 @@ use super::stage::Relay;
 const ALWAYS: [&str; 3] = ["timestamp", "level", "message"];
 /// The object of the line, with its members.
 const SPAN: &str = "span";
-
-/// The macros that log a line.
-const MACROS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,82 +37,29 @@ fn listed() -> [BTreeSet<String>; 2] {
     tables
 }
 
-/// The arguments of a macro, after its opening bracket; strings are skipped.
-fn arguments(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let (mut depth, mut start, mut quoted, mut escaped) = (0, 0, false, false);
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' if depth == 0 => {
-                found.push(text[start..at].trim());
-                return found;
-            }
-            b')' | b']' | b'}' => depth -= 1,
-            b',' if depth == 0 => {
-                found.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    panic!("it does not end: {}", &text[..text.len().min(200)]);
-}
-
-/// The member that an argument sets; `None` without a name.
-fn member(argument: &str) -> Option<&str> {
-    let (name, rest) = match argument.split_once('=') {
-        Some((name, rest)) => (name.trim(), rest),
-        None => (argument, ""),
-    };
-    let name = name.trim_start_matches(['%', '?']);
-    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-    (name.chars().all(plain) && !rest.starts_with('=')).then_some(name)
-}
-
 /// The members that the code names, each with a place: of lines, and of spans.
 fn named() -> [BTreeMap<String, PathBuf>; 2] {
+    // The members stand before the message, and after the name of a span.
+    let line = r#"(?s)tracing::(?:error|warn|info|debug|trace)!\((?:target: "[a-z]*",)?([^"]*)"#;
+    let span = r#"(?s)tracing::(?:error|warn|info|debug|trace)_span!\("[^"]*"([^)]*)"#;
+    let calls = [line, span].map(|pattern| Regex::new(pattern).unwrap());
+    let member = Regex::new(r"(?:^|,)\s*[%?]?([a-z_]+)\s*(?:=[^=]|,|$)").unwrap();
     let mut files = vec![root().join("src")];
     let mut named = [const { BTreeMap::new() }; 2];
     let mut places = 0;
     while let Some(path) = files.pop() {
-        if path.is_dir() {
-            files.extend(
-                fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
+        if let Ok(entries) = fs::read_dir(&path) {
+            files.extend(entries.map(|entry| entry.unwrap().path()));
             continue;
         }
         let text = fs::read_to_string(&path).unwrap_or_default();
-        for (at, _) in text.match_indices("tracing::") {
-            let rest = &text[at + "tracing::".len()..];
-            let Some((word, rest)) = rest.split_once("!(") else {
-                continue;
-            };
-            let plain = word.strip_suffix("_span").unwrap_or(word);
-            if !MACROS.contains(&plain) {
-                continue;
-            }
-            places += 1;
-            for argument in arguments(rest) {
-                if argument.starts_with("target:") {
-                    continue;
-                }
-                // The message itself, or the name of a span.
-                if argument.starts_with('"') {
-                    if plain == word {
-                        break;
-                    }
-                    continue;
-                }
-                let name = member(argument);
-                let name = name.unwrap_or_else(|| panic!("{}: {argument}", path.display()));
-                named[usize::from(plain != word)].insert(name.to_owned(), path.clone());
+        for (calls, named) in calls.iter().zip(&mut named) {
+            for call in calls.captures_iter(&text) {
+                places += 1;
+                // One member ends where the next one begins.
+                let own = call[1].replace(',', ",,");
+                let names = member.captures_iter(&own);
+                named.extend(names.map(|name| (name[1].to_owned(), path.clone())));
             }
         }
     }

@@ -6,13 +6,19 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use crate::support::http::{Caller, Reply, UPGRADE};
+use crate::support::program;
 
 /// Longest time that anything here may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,13 +68,6 @@ pub(crate) struct Client {
     reader: BufReader<TcpStream>,
 }
 
-/// An answer of the admin listener.
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
 /// Labels of a sample, and its value.
 pub(crate) type Sample = (BTreeMap<String, String>, f64);
 
@@ -81,16 +80,13 @@ pub(crate) struct Scrape {
     pub(crate) samples: BTreeMap<String, Vec<Sample>>,
 }
 
+/// The runtime of HTTP clients and servers: these tests have none of their own.
+pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
 fn program(folder: &TempDir, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-relay"));
-    command
-        .args(args)
-        .env_remove("ACP_RELAY_LOG")
-        .env_remove("ACP_RELAY_ADMIN")
-        .env("ACP_RELAY_STATE_DIR", folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let mut command = program::relay(args);
+    command.env_remove("ACP_RELAY_ADMIN");
+    command.env("ACP_RELAY_STATE_DIR", folder.path());
     command
 }
 
@@ -136,13 +132,13 @@ impl Relay {
                 None => command.env_remove(name),
             };
         }
-        command.stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::of(folder, command)
     }
 
     fn of(folder: TempDir, mut command: Command) -> Self {
-        let mut child = command.current_dir(folder.path()).spawn().unwrap();
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).current_dir(folder.path());
+        let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut relay = Self {
             child,
@@ -183,14 +179,8 @@ impl Relay {
     /// Requests a WebSocket, with these further header lines.
     pub(crate) fn open(&self, fields: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let opening = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-        let host = &self.address;
-        write!(
-            stream,
-            "GET /acp HTTP/1.1\r\nHost: {host}\r\n{opening}\r\n{fields}\r\n"
-        )
-        .unwrap();
+        let head = format!("GET /acp HTTP/1.1\r\nHost: {}\r\n", self.address);
+        write!(stream, "{head}{UPGRADE}{fields}\r\n").unwrap();
         stream
     }
 
@@ -202,43 +192,21 @@ impl Relay {
         format!("Authorization: Bearer {}\r\n", token.trim())
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[("Host", &self.admin)])
-    }
-
-    pub(crate) fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        Self::ask_at(&self.admin, verb, path, headers)
+    /// Asks the admin listener.
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        Self::ask_at(&self.admin, path, &[])
     }
 
     /// Posts a message where clients connect, with these further header lines.
-    pub(crate) fn post(&self, path: &str, fields: &str, body: &str) -> Answer {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
-        let (host, length) = (&self.address, body.len());
-        write!(
-            stream,
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\n{kinds}\r\n{fields}\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        Answer::read(stream)
+    pub(crate) fn post(&self, fields: &str, body: &str) -> Reply {
+        let fields = fields.lines().filter_map(|line| line.split_once(": "));
+        let fields: Vec<_> = fields.collect();
+        wait(Caller::to(&self.address).post(&fields, body))
     }
 
     /// Asks any listener.
-    pub(crate) fn ask_at(at: &str, verb: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut stream = TcpStream::connect(at).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let headers: String = headers
-            .iter()
-            .map(|(n, v)| format!("{n}: {v}\r\n"))
-            .collect();
-        write!(
-            stream,
-            "{verb} {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n"
-        )
-        .unwrap();
-        Answer::read(stream)
+    pub(crate) fn ask_at(at: &str, path: &str, fields: &[(&str, &str)]) -> Reply {
+        wait(Caller::to(at).ask("GET", path, fields, ""))
     }
 
     pub(crate) fn scrape(&self) -> Scrape {
@@ -293,17 +261,10 @@ impl Relay {
     }
 }
 
-impl Answer {
-    fn read(mut stream: TcpStream) -> Self {
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        Self {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_ascii_lowercase(),
-            body: body.to_owned(),
-        }
-    }
+/// Waits for an answer.
+pub(super) fn wait<T>(answer: impl Future<Output = T>) -> T {
+    let answer = RUNTIME.block_on(async { timeout(PATIENCE, answer).await });
+    answer.expect("an answer")
 }
 
 impl Drop for Relay {

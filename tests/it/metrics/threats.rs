@@ -11,6 +11,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 use super::stage::{AGENT, PATIENCE, Relay, Scrape};
+use crate::support::http::INITIALIZE;
 
 /// Sends as many messages as requested, and then its answer.
 const SENDER: &str = r#"
@@ -24,8 +25,8 @@ esac; done
 /// Sends nothing.
 const MUTE: &str = "cat >/dev/null";
 
-/// A path, a header, the status of the answer; the counted reason, if there is one.
-type Attempt<'a> = (&'a str, (&'a str, &'a str), u16, Option<&'a str>);
+/// A path, a host, the status of the answer; the counted reason, if there is one.
+type Attempt<'a> = (&'a str, &'a str, u16, Option<&'a str>);
 
 fn of(scrape: &Scrape, name: &str, labels: &[(&str, &str)]) -> f64 {
     scrape.value(&format!("acp_relay_{name}"), labels)
@@ -106,11 +107,9 @@ fn ids_of_other_principals_are_unknown_and_counted() {
     let folder = TempDir::new().unwrap();
     let alice = Relay::bearer(&folder, &["new", "alice"]);
     let relay = Relay::serve(folder, &["--listen", "http://127.0.0.1:0"], &[]);
-    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    let begun = relay.post("/acp", &alice, hello);
-    assert_eq!(begun.status, 200, "{}", begun.head);
-    let (_, name) = begun.head.split_once("acp-connection-id: ").unwrap();
-    let name = name.lines().next().unwrap();
+    let begun = relay.post(&alice, INITIALIZE);
+    assert_eq!(begun.status, 200, "{}", begun.body);
+    let name = begun.field("acp-connection-id");
     let note = r#"{"jsonrpc":"2.0","method":"_n"}"#;
     let labels = [("transport", "http"), ("reason", "unknown")];
     let counted = || {
@@ -127,19 +126,16 @@ fn ids_of_other_principals_are_unknown_and_counted() {
     ] {
         let before = counted();
         let fields = format!("{sender}Acp-Connection-Id: {id}\r\n");
-        assert_eq!(relay.post("/acp", &fields, note).status, status, "{id}");
+        assert_eq!(relay.post(&fields, note).status, status, "{id}");
         let expected = if status == 404 { 1. } else { 0. };
         assert_eq!(counted() - before, expected, "{id}");
     }
 
     let options = ["--listen", "agent-connect+http://127.0.0.1:0/acp"];
     let relay = Relay::serve(TempDir::new().unwrap(), &options, &[]);
-    let host = [("Host", relay.address.as_str())];
     let thread = "/acp/threads/6c3a7f0e-0000-4000-8000-000000000000";
-    assert_eq!(
-        Relay::ask_at(&relay.address, "GET", thread, &host).status,
-        404
-    );
+    let answer = Relay::ask_at(&relay.address, thread, &[]);
+    assert_eq!(answer.status, 404);
     let labels = [("transport", "agent_connect"), ("reason", "unknown")];
     relay.scrape_for("acp_relay_connections_rejected_total", &labels);
 }
@@ -268,33 +264,29 @@ fn redacted_secrets_are_counted_by_rule() {
 #[test]
 fn requests_for_recordings_without_their_address_are_counted() {
     let relay = Relay::start(&["--record", "tapes"]);
-    let host = ("Host", relay.admin.as_str());
+    let (own, other) = (relay.admin.as_str(), "evil.example");
     let recordings = relay.recordings.clone().unwrap();
-    let known = recordings.split_once(&relay.admin).unwrap().1;
+    let known = recordings.split_once(own).unwrap().1;
+    let secret = Some("recordings");
     let attempts: [Attempt<'_>; 6] = [
-        (known, host, 200, None),
-        ("/recordings/", host, 404, Some("recordings")),
-        ("/recordings/../secret", host, 404, Some("recordings")),
-        (
-            "/recordings/guess/api/0/state",
-            host,
-            404,
-            Some("recordings"),
-        ),
-        (known, ("Host", "evil.example"), 403, Some("page")),
-        ("/metrics", ("Host", "evil.example"), 403, Some("page")),
+        (known, own, 200, None),
+        ("/recordings/", own, 404, secret),
+        ("/recordings/../secret", own, 404, secret),
+        ("/recordings/guess/api/0/state", own, 404, secret),
+        (known, other, 403, Some("page")),
+        ("/metrics", other, 403, Some("page")),
     ];
-    for (path, field, status, reason) in attempts {
+    for (path, host, status, reason) in attempts {
         let figures = |scrape: &Scrape| {
             ["recordings", "page"].map(|why| of(scrape, "admin_refused_total", &[("reason", why)]))
         };
         let mut expected = figures(&relay.scrape());
-        let answer = relay.ask("GET", path, &[field]);
+        let answer = Relay::ask_at(own, path, &[("host", host)]);
         assert_eq!(answer.status, status, "{path}");
         if let Some(reason) = reason {
             expected[usize::from(reason == "page")] += 1.;
         }
-        assert_eq!(figures(&relay.scrape()), expected, "{path} {field:?}");
+        assert_eq!(figures(&relay.scrape()), expected, "{path} {host}");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Traces: the spans of a conversation, their parents, and what happens without a collector.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
@@ -16,7 +15,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::stage::{PATIENCE, Relay};
+use super::stage::{PATIENCE, Relay, wait};
+use crate::support::http_server::Server;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -270,41 +270,18 @@ fn spans_beyond_the_queue_are_dropped_and_counted() {
     assert_eq!(tally.read(), [0, 0, 3]);
 }
 
-/// A collector that receives one batch after the other, as JSON.
+/// A collector that receives one batch after the other, as JSON; returns its address.
 fn collector() -> (String, Receiver<(String, Value)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
     let (notify, batches) = sync_channel(64);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let batch = receive_batch(stream.unwrap());
-            if notify.send(batch).is_err() {
-                return;
-            }
-        }
-    });
-    (address, batches)
-}
-
-fn receive_batch(mut stream: TcpStream) -> (String, Value) {
-    let mut text = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        let count = stream.read(&mut piece).unwrap();
-        text.extend_from_slice(&piece[..count]);
-        let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") else {
-            continue;
-        };
-        let head = String::from_utf8_lossy(&text[..end]).to_ascii_lowercase();
-        let (_, length) = head.split_once("content-length: ").unwrap();
-        let length: usize = length.lines().next().unwrap().parse().unwrap();
-        if text.len() >= end + 4 + length {
-            let body = serde_json::from_slice(&text[end + 4..]).unwrap();
-            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
-            stream.write_all(answer.as_bytes()).unwrap();
-            return (head, body);
-        }
-    }
+    let host = wait(Server::answering(move |asked| {
+        let key = asked.header("x-key").unwrap_or_default();
+        let head = format!("{} {} {key}", asked.method, asked.uri);
+        let body = serde_json::from_str(&asked.body).unwrap();
+        // The test may have read enough.
+        let _ = notify.send((head, body));
+        Some((200, Vec::new(), "{}".to_owned()))
+    }));
+    (format!("http://{host}"), batches)
 }
 
 #[test]
@@ -323,8 +300,7 @@ fn spans_reach_the_collector_of_the_otel_variables_and_a_failure_is_logged_once(
     let mut names = Vec::new();
     while !names.contains(&"connection".to_owned()) {
         let (head, body) = batches.recv_timeout(PATIENCE).unwrap();
-        assert!(head.contains("post /v1/traces "), "{head}");
-        assert!(head.contains("x-key: s3cret"), "{head}");
+        assert_eq!(head, "POST /v1/traces s3cret");
         let resource = body["resourceSpans"][0]["resource"].to_string();
         assert!(resource.contains("acp-relay"), "{resource}");
         assert!(resource.contains("deployment.environment"), "{resource}");

@@ -223,7 +223,7 @@ fn the_bytes_that_wait_for_a_slow_disk_are_counted_and_limited() {
     drop(held);
     assert_eq!(messages(&recording.events()).len(), sent);
     assert_eq!(stats.waiting().0, 0);
-    assert!(stats.bytes() > 64 << 10);
+    assert!(stats.totals().bytes > 64 << 10);
 }
 
 #[test]
