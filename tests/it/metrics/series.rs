@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::conversation::{
-    Cause, Conversation, DialectEvent, DialectOptions, FiredRule, LinkTraits, Note, Outbox,
-};
-use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::conversation::{Cause, DialectEvent, FiredRule, Note};
+use acp_relay::jsonrpc::Side;
 use acp_relay::observe::metrics::{
     AdminRefusal, AttachKind, CATALOGUE, ConversationMetrics, GaugeSource, Metrics, Parties,
     ReloadOutcome, RuntimeStats, Transport, Type,
@@ -15,7 +13,7 @@ use acp_relay::observe::metrics::{
 use acp_relay::observe::traces::SpanSender;
 use acp_relay::observe::{Event, Observer as _};
 
-use super::stage::{ALLOW, Relay, Scrape};
+use super::stage::{ALLOW, Observed, Relay, Scrape};
 
 /// Metrics of events that [`Relay`] and its client do not cause.
 pub(crate) const RARE: [&str; 14] = [
@@ -155,9 +153,7 @@ fn no_counter_and_gauge_share_a_name() {
 
 /// A conversation without links, counted.
 pub(super) struct Counted {
-    core: Conversation,
-    out: Outbox,
-    observer: ConversationMetrics,
+    conversation: Observed<ConversationMetrics>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -174,17 +170,8 @@ impl Counted {
             since: Instant::now(),
             room: 1 << 20,
         });
-        let traits = LinkTraits {
-            agent_is_child: true,
-            ..LinkTraits::default()
-        };
-        let limits = Arc::new(Limits::default());
-        let mut out = Outbox::new(&limits);
-        out.set_needs(observer.needs());
         Self {
-            core: Conversation::new(limits, traits, DialectOptions::canonical()),
-            out,
-            observer,
+            conversation: Observed::new(observer, None),
             metrics: Arc::clone(metrics),
         }
     }
@@ -194,16 +181,7 @@ impl Counted {
     }
 
     pub(super) fn send_at(&mut self, from: Side, text: String, now: Instant) {
-        self.core
-            .handle_frame(from, Frame::from(text), now, &mut self.out);
-        while let Some(summary) = self.out.pop_summary() {
-            self.observer.on_event(&Event::Forwarded(&summary));
-        }
-        while let Some(note) = self.out.pop_note() {
-            self.observer.on_event(&Event::Note(&note));
-        }
-        while self.out.pop(from.other()).is_some() {}
-        self.observer.flush();
+        self.conversation.send(from, &text, now);
     }
 
     fn series(&self) -> usize {
@@ -275,10 +253,10 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
     );
     let Counted {
-        mut observer,
+        conversation,
         metrics,
-        ..
     } = counted;
+    let mut observer = conversation.observer;
     let rules = vec![FiredRule {
         dialect: "legacy".into(),
         rule: "turn".into(),
@@ -362,8 +340,9 @@ fn gauges_of_conversations_are_right_when_one_ends() {
                 r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{usage}}}}}"#
             ),
         );
-        counted.observer.on_event(&Event::Queued([30, 12]));
-        counted.observer.flush();
+        let observer = &mut counted.conversation.observer;
+        observer.on_event(&Event::Queued([30, 12]));
+        observer.flush();
         counted
     });
     let gauges = |metrics: &Metrics| {

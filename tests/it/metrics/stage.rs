@@ -9,9 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
+use acp_relay::conversation::{Conversation, DialectOptions, LinkTraits, Outbox, TraceAssigner};
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::observe::{Event, Observer};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -88,6 +91,49 @@ fn program(folder: &TempDir, args: &[&str]) -> Command {
     command.env_remove("ACP_RELAY_ADMIN");
     command.env("ACP_RELAY_STATE_DIR", folder.path());
     command
+}
+
+/// A conversation without links, observed.
+pub(super) struct Observed<O> {
+    core: Conversation,
+    out: Outbox,
+    pub(super) observer: O,
+}
+
+impl<O: Observer> Observed<O> {
+    pub(super) fn new(observer: O, marker: Option<Box<dyn TraceAssigner>>) -> Self {
+        let traits = LinkTraits {
+            agent_is_child: true,
+            ..LinkTraits::default()
+        };
+        let limits = Arc::new(Limits::default());
+        let mut out = Outbox::new(&limits);
+        out.set_needs(observer.needs());
+        let core = Conversation::new(limits, traits, DialectOptions::canonical());
+        Self {
+            core: core.with_marker(marker),
+            out,
+            observer,
+        }
+    }
+
+    /// What the other side receives.
+    pub(super) fn send(&mut self, from: Side, text: &str, now: Instant) -> Vec<String> {
+        let frame = Frame::from(text.to_owned());
+        self.core.handle_frame(from, frame, now, &mut self.out);
+        while let Some(summary) = self.out.pop_summary() {
+            self.observer.on_event(&Event::Forwarded(&summary));
+        }
+        while let Some(note) = self.out.pop_note() {
+            self.observer.on_event(&Event::Note(&note));
+        }
+        let mut received = Vec::new();
+        while let Some(frame) = self.out.pop(from.other()) {
+            received.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
+        }
+        self.observer.flush();
+        received
+    }
 }
 
 fn serving<'a>(options: &[&'a str], agent: &'a str) -> Vec<&'a str> {
@@ -228,7 +274,7 @@ impl Relay {
 
     /// Scrapes until `met` holds; `what` is the name in a failure.
     pub(crate) fn scrape_when(&self, what: &str, met: impl Fn(&Scrape) -> bool) -> Scrape {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         loop {
             let scrape = self.scrape();
             if met(&scrape) {

@@ -6,25 +6,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-use acp_relay::conversation::{Conversation, DialectOptions, LinkTraits, Outbox};
-use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::jsonrpc::Side;
 use acp_relay::observe::traces::{ConversationInfo, SpanFactory, SpanSender, Tracer};
-use acp_relay::observe::{Event, Observer as _};
 use opentelemetry_sdk::trace::SpanData;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::stage::{PATIENCE, Relay, wait};
+use super::stage::{Observed, PATIENCE, Relay, wait};
 use crate::support::http_server::Server;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A conversation without links, traced.
 struct Traced {
-    core: Conversation,
-    out: Outbox,
-    tracer: Tracer,
+    conversation: Observed<Tracer>,
     spans: Receiver<SpanData>,
 }
 
@@ -39,39 +35,17 @@ impl Traced {
         };
         let factory = Arc::new(SpanFactory::new("test"));
         let tracer = Tracer::begin(sender, factory, about, Instant::now());
-        let traits = LinkTraits {
-            agent_is_child: true,
-            ..LinkTraits::default()
-        };
-        let limits = Arc::new(Limits::default());
-        let mut out = Outbox::new(&limits);
-        out.set_needs(tracer.needs());
         let marker = insert.then(|| Box::new(tracer.marker()) as Box<_>);
+        let conversation = Observed::new(tracer, marker);
         Self {
-            core: Conversation::new(limits, traits, DialectOptions::canonical())
-                .with_marker(marker),
-            out,
-            tracer,
+            conversation,
             spans,
         }
     }
 
     /// What the other side receives.
     fn send(&mut self, from: Side, text: &str) -> Vec<String> {
-        let frame = Frame::from(text.to_owned());
-        self.core
-            .handle_frame(from, frame, Instant::now(), &mut self.out);
-        while let Some(summary) = self.out.pop_summary() {
-            self.tracer.on_event(&Event::Forwarded(&summary));
-        }
-        while let Some(note) = self.out.pop_note() {
-            self.tracer.on_event(&Event::Note(&note));
-        }
-        let mut received = Vec::new();
-        while let Some(frame) = self.out.pop(from.other()) {
-            received.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
-        }
-        received
+        self.conversation.send(from, text, Instant::now())
     }
 
     /// A whole turn, whose prompt has these further members.
@@ -104,8 +78,11 @@ impl Traced {
 
     /// The spans, by name, at the end.
     fn finish(self) -> BTreeMap<String, SpanData> {
-        let Self { tracer, spans, .. } = self;
-        drop(tracer);
+        let Self {
+            conversation,
+            spans,
+        } = self;
+        drop(conversation);
         let mut all = BTreeMap::new();
         while let Ok(span) = spans.try_recv() {
             all.insert(span.name.to_string(), span);

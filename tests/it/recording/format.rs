@@ -152,7 +152,7 @@ fn requests_find_their_answers_in_both_directions() {
     let to_agent = see(r#""h":"client","d":">","is":"error","id":0,"re":2"#).unwrap();
     assert_eq!((to_agent.n, to_agent.duration()), (2, Some(10)));
     assert!(to_agent.answer.unwrap().failed);
-    let to_client = see(r#""h":"agent","d":"<","is":"result","id":0"#).unwrap();
+    let to_client = see(r#""h":"agent","d":"<","is":"result","id":0,"re":1"#).unwrap();
     assert_eq!((to_client.n, to_client.duration()), (1, Some(30)));
     assert_eq!(see(r#""h":"agent","d":"<","is":"result","id":9"#), None);
     assert_eq!(conversation.exchanges().len(), 2);
