@@ -50,7 +50,6 @@ struct TrackedStream {
 #[derive(Debug, Default)]
 struct Pieces {
     list: Vec<Piece>,
-    /// What precedes the first piece: most messages begin as the one before.
     before: Before,
     /// The members that distinguish its texts from those of other messages, as lines.
     key: Vec<u8>,
@@ -62,7 +61,8 @@ struct Pieces {
     path: Vec<Level>,
 }
 
-/// What precedes the first piece of a message.
+/// What precedes the first piece of a message. Most messages begin as the one before; not to search
+/// that again saves more than half of the instructions that a message of 100 bytes takes.
 #[derive(Debug, Default)]
 struct Before {
     text: Vec<u8>,

@@ -14,8 +14,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::metrics::stage::{Relay as Metrics, Scrape};
+use crate::metrics::stage::Scrape;
 use crate::support::agent::calling;
+use crate::support::http::Caller;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run};
 
@@ -196,10 +197,9 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
 }
 
 /// The metrics of the program that logged this address.
-fn scrape(admin: &str) -> Scrape {
-    let (_, admin) = admin.split_once("admin at http://").unwrap();
-    let answer = Metrics::ask_at(admin, "/metrics", &[]);
-    Scrape::read(&answer.body)
+async fn scrape(admin: &str) -> Scrape {
+    let (_, admin) = admin.split_once("admin at ").unwrap();
+    Scrape::read(&Caller::to(admin).get("/metrics").await.body)
 }
 
 #[test]
@@ -255,7 +255,9 @@ fn notifications_unknown_to_acp_pass_the_guard_and_are_counted() {
             ("kind", "notification"),
             ("method", "_ext"),
         ];
-        let counted = scrape(&admin).value("acp_relay_messages_total", &labels);
+        let counted = scrape(&admin)
+            .await
+            .value("acp_relay_messages_total", &labels);
         assert_eq!(counted, 4.);
     });
 }

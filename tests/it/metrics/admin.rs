@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::stage::{Relay, wait};
 use crate::support::http::Caller;
-use crate::support::program::run;
+use crate::support::program::{relay, run};
 
 #[test]
 fn readiness_fails_during_a_drain_and_liveness_holds() {
@@ -149,11 +149,9 @@ async fn the_admin_listener_is_loopback_only() {
 #[test]
 fn commands_fail_without_an_admin_listener() {
     let folder = tempfile::TempDir::new().unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
-    let output = command
-        .arg("status")
-        .env("ACP_RELAY_STATE_DIR", folder.path());
-    let output = output.env_remove("ACP_RELAY_ADMIN").output().unwrap();
+    let mut command = relay(&["status"]);
+    command.env("ACP_RELAY_STATE_DIR", folder.path());
+    let output = command.env_remove("ACP_RELAY_ADMIN").output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--admin"));
 }

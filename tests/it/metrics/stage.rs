@@ -84,7 +84,7 @@ pub(crate) struct Scrape {
 }
 
 /// The runtime of HTTP clients and servers: these tests have none of their own.
-pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 fn program(folder: &TempDir, args: &[&str]) -> Command {
     let mut command = program::relay(args);

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::stage::{Observed, PATIENCE, Relay, wait};
 use crate::support::http_server::Server;
+use crate::support::program::relay;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -320,9 +321,7 @@ fn spans_reach_the_collector_of_the_otel_variables_and_a_failure_is_logged_once(
 fn invalid_trace_settings_are_refused_with_the_name_of_the_variable() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
     let connect_with = |args: &[&str], vars: &[(&str, &str)]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));
-        command.arg("connect").args(args).args(["--", "true"]);
-        command.stdin(std::process::Stdio::null());
+        let mut command = relay(&[&["connect"], args, &["--", "true"]].concat());
         let output = command.envs(vars.iter().copied()).output().unwrap();
         let reported = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), reported)
