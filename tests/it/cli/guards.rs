@@ -175,7 +175,7 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
             assert_eq!((*call, &error["code"]), (number as u64, &json!(-32057)));
         }
 
-        let scrape = scrape(&admin);
+        let scrape = scrape(&admin).await;
         let decisions = |method| {
             let labels = [("method", method), ("outcome", "denied")];
             scrape.value("acp_relay_policy_decisions_total", &labels)
