@@ -53,7 +53,8 @@ impl<R: Read + Seek> PackedReader<R> {
         let mut forgotten = [0; 16 << 10];
         while let Some(unpacked) = self.unpacked.as_mut().filter(|_| self.done < to) {
             let left = usize::try_from(to - self.done).unwrap_or(usize::MAX);
-            match unpacked.read(&mut forgotten[..left.min(16 << 10)])? {
+            let part = &mut forgotten[..left.min(16 << 10)];
+            match unpacked.read(part).map_err(damaged)? {
                 0 => break,
                 read => self.done += read as u64,
             }
@@ -68,7 +69,7 @@ impl<R: Read + Seek> Read for PackedReader<R> {
         let Some(unpacked) = self.unpacked.as_mut().filter(|_| self.done == self.at) else {
             return Ok(0);
         };
-        let read = unpacked.read(into)?;
+        let read = unpacked.read(into).map_err(damaged)?;
         self.done += read as u64;
         self.at = self.done;
         Ok(read)
@@ -91,6 +92,12 @@ impl<R: Read + Seek> Seek for PackedReader<R> {
         self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.at)
     }
+}
+
+/// The error with a remedy.
+fn damaged(error: io::Error) -> io::Error {
+    let what = "it is torn or damaged; `zstd -d` unpacks what is whole of it";
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
 impl<R> fmt::Debug for PackedReader<R> {

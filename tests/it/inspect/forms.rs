@@ -397,7 +397,7 @@ fn check_and_translate_read_packed_recordings() {
         assert!(plain.lines().count() > 1, "{args:?}: {plain}");
         assert!(plain == output_of(args, packed), "{args:?}");
     }
-    // Another zstd file is refused with a reason, and not read as text.
+    // A damaged file is refused with a reason, and not read as text.
     let other = folder.path().join("other.acpr.zst");
     fs::write(&other, b"\x28\xb5\x2f\xfd not a frame").unwrap();
     let relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"))
