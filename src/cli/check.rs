@@ -13,13 +13,14 @@ use clap::{Args, ValueEnum};
 use super::console::Output;
 use super::dialect::Tables;
 use super::dialect_options::choice;
-use super::findings::{CheckSummary, Finding};
+use super::findings::{CheckSummary, line_json, line_text};
 use super::repairs::Repairs;
 use super::{console, exit};
 use crate::acp::Checker;
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
 use crate::recording::capture::{self, LineContent, Lines};
+use crate::recording::lint::Finding;
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\
@@ -151,22 +152,21 @@ fn check_conversation(
             continue;
         };
         let from = from.or(args.from);
-        let verdict = conversation.check_as(from, message, line.request_method.as_deref());
+        let mut verdict = conversation.check_as(from, message, line.request_method.as_deref());
         repairs.receive(verdict.from, message);
-        tally.add_message(&verdict);
-        for violation in &verdict.violations {
+        tally.messages += 1;
+        tally.unchecked += u64::from(!verdict.checked);
+        for violation in std::mem::take(&mut verdict.violations) {
             let finding = Finding {
-                line: line.number,
-                verdict: &verdict,
-                violation,
-                remedies: repairs.rules(violation),
+                remedies: repairs.rules(&violation),
+                ..Finding::of_violation(line.number, &verdict, violation.clone())
             };
-            tally.add_violation(&finding);
-            if args.json {
-                out.line(finding.json(path).to_string().as_bytes());
-            } else {
-                out.line(finding.text().as_bytes());
-            }
+            tally.add_violation(&finding, &violation);
+            let text = match args.json {
+                true => line_json(path, &finding, &violation).to_string(),
+                false => line_text(&finding, &violation),
+            };
+            out.line(text.as_bytes());
         }
         if !out.is_open() {
             break;

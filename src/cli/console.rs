@@ -36,15 +36,15 @@ impl Output {
     }
 
     /// Prints the bytes and a line break.
-    pub(super) fn line(&mut self, bytes: &[u8]) {
+    pub(super) fn line(&mut self, bytes: impl AsRef<[u8]>) {
         self.bytes(bytes);
-        self.bytes(b"\n");
+        self.bytes("\n");
     }
 
     /// Prints the bytes.
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: impl AsRef<[u8]>) {
         if self.failed.is_none() {
-            self.failed = self.to.write_all(bytes).err();
+            self.failed = self.to.write_all(bytes.as_ref()).err();
         }
     }
 
@@ -114,7 +114,8 @@ pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: 
 /// Prints on stderr a note that belongs to the printed output, synchronously and in full. Errors
 /// are ignored.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    // One call, so that no line of the log is written into it.
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Our stdin.

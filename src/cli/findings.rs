@@ -1,103 +1,135 @@
-//! The results of `check` as text and JSON: each violation, and the summary of a file.
+//! Prints findings as text, as JSON and as JUnit XML: those of `inspect lint`, by event, and those of
+//! `check`, by line, with the summary of a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::console::counted;
-use super::repairs::{Remedy, Repairs};
-use crate::acp::{CheckedMessage, Consequence, Violation, ViolationKind};
+use super::junit::{Case, Suite};
+use super::repairs::Repairs;
+use super::text::{excerpt, timestamp};
+use crate::acp::{Consequence, Violation, ViolationKind};
 use crate::jsonrpc::{Kind, Side, printable};
+use crate::recording::lint::{Finding, RULES, Remedy};
 
 /// Most groups in the summary of a file.
 const MAX_GROUPS: usize = 1000;
 
-/// One violation and its place.
-#[derive(Debug)]
-pub(super) struct Finding<'v> {
-    pub(super) line: u64,
-    pub(super) verdict: &'v CheckedMessage,
-    pub(super) violation: &'v Violation,
-    /// The rules that repair it.
-    pub(super) remedies: Vec<Remedy>,
+/// A finding of the linter in one line.
+pub(super) fn event_line(finding: &Finding) -> String {
+    let mut text = format!(
+        "{:>6} {:>12}  {:<7} {} {}",
+        finding.n,
+        timestamp(finding.t),
+        finding.rule.severity.name(),
+        finding.rule.id,
+        finding.side.map_or("", Side::name),
+    );
+    for more in [finding.method.as_deref().unwrap_or_default(), &finding.what] {
+        if !more.is_empty() {
+            text += " ";
+            text += &excerpt(more.as_bytes());
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
 }
 
-/// The totals so far.
+/// A finding of the linter as one JSON object.
+pub(super) fn event_json(file: &str, finding: &Finding) -> Value {
+    json!({
+        "file": file,
+        "n": finding.n,
+        "t": finding.t as f64 / 1e6,
+        "id": finding.rule.id,
+        "severity": finding.rule.severity,
+        "side": finding.side,
+        "method": finding.method,
+        "what": finding.what,
+    })
+}
+
+/// The findings in a file as a test suite: for each rule a case, which fails by those that count.
+pub(super) fn suite<'f>(
+    name: String,
+    took: Duration,
+    counting: impl Iterator<Item = &'f Finding> + Clone,
+) -> Suite {
+    let cases = RULES.iter().map(|rule| {
+        let own = counting.clone().filter(|finding| finding.rule == *rule);
+        Case {
+            name: rule.id.to_owned(),
+            faults: own
+                .map(|finding| event_line(finding).trim().to_owned())
+                .collect(),
+            broken: false,
+        }
+    });
+    Suite {
+        name,
+        took,
+        cases: cases.collect(),
+    }
+}
+
+/// A violation in a capture as one JSON object.
+pub(super) fn line_json(path: &Path, finding: &Finding, violation: &Violation) -> Value {
+    json!({
+        "file": path.to_string_lossy(),
+        "line": finding.n,
+        "side": finding.side,
+        "role": finding.kind.map(Kind::name),
+        "method": finding.method,
+        "kind": violation.kind,
+        "severity": violation.consequence,
+        "pointer": violation.pointer,
+        "found": violation.found,
+        "expected": violation.expected,
+        "repaired": !finding.remedies.is_empty(),
+        "rules": finding.remedies,
+    })
+}
+
+/// A violation in a capture as a line of text, and one more for each rule that repairs it.
+pub(super) fn line_text(finding: &Finding, violation: &Violation) -> String {
+    let mut text = format!(
+        "line {:<4} {:<6} {}  {}  {}  expected {}",
+        finding.n,
+        finding.side.map_or("?", Side::name),
+        place(finding),
+        pointer(&violation.pointer),
+        violation.kind,
+        violation.expected,
+    );
+    if let Some(found) = &violation.found {
+        text += &format!("; found {found}");
+    }
+    if violation.consequence == Consequence::Ignored {
+        text += " (ignored)";
+    }
+    let mut text = printable(text.as_bytes());
+    for Remedy { rule, why } in &finding.remedies {
+        let why = printable(why.as_bytes());
+        text += &format!("\n          repaired by {rule}: {why}");
+    }
+    text
+}
+
+/// The totals of `check` so far.
 #[derive(Debug, Default)]
 pub(super) struct CheckSummary {
-    messages: u64,
-    unchecked: u64,
+    pub(super) messages: u64,
+    /// Messages that are of no known type.
+    pub(super) unchecked: u64,
     refused: u64,
     ignored: u64,
     repaired: u64,
     kinds: BTreeMap<ViolationKind, u64>,
-    groups: BTreeMap<Group, u64>,
-}
-
-/// Violations that differ only in an array index.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
-    kind: ViolationKind,
-    place: String,
-    pointer: String,
-    /// The rules that repair it.
-    rules: String,
-}
-
-impl Finding<'_> {
-    /// One JSON object.
-    pub(super) fn json(&self, path: &Path) -> Value {
-        let (verdict, violation) = (self.verdict, self.violation);
-        let rules: Vec<Value> = self
-            .remedies
-            .iter()
-            .map(|remedy| json!({"rule": remedy.rule, "why": remedy.why}))
-            .collect();
-        json!({
-            "file": path.to_string_lossy(),
-            "line": self.line,
-            "side": verdict.from.map(Side::name),
-            "role": verdict.kind.map(Kind::name),
-            "method": verdict.method,
-            "kind": violation.kind,
-            "severity": violation.consequence,
-            "pointer": violation.pointer,
-            "found": violation.found,
-            "expected": violation.expected,
-            "repaired": !rules.is_empty(),
-            "rules": rules,
-        })
-    }
-
-    /// A line of text, and one more for each rule that repairs the violation.
-    pub(super) fn text(&self) -> String {
-        let (verdict, violation) = (self.verdict, self.violation);
-        let mut text = format!(
-            "line {:<4} {:<6} {}  {}  {}  expected {}",
-            self.line,
-            verdict.from.map_or("?", Side::name),
-            place(verdict),
-            pointer(&violation.pointer),
-            violation.kind,
-            violation.expected,
-        );
-        if let Some(found) = &violation.found {
-            text.push_str("; found ");
-            text.push_str(found);
-        }
-        if violation.consequence == Consequence::Ignored {
-            text.push_str(" (ignored)");
-        }
-        let mut text = printable(text.as_bytes());
-        for Remedy { rule, why } in &self.remedies {
-            text.push_str(&format!(
-                "\n          repaired by {rule}: {}",
-                printable(why.as_bytes())
-            ));
-        }
-        text
-    }
+    /// By kind, place, pointer without indexes, and the rules that repair it.
+    groups: BTreeMap<(ViolationKind, String, String, String), u64>,
 }
 
 impl CheckSummary {
@@ -110,31 +142,29 @@ impl CheckSummary {
         self.violations() - self.repaired
     }
 
-    pub(super) fn add_message(&mut self, verdict: &CheckedMessage) {
-        self.messages += 1;
-        self.unchecked += u64::from(!verdict.checked);
-    }
-
-    pub(super) fn add_violation(&mut self, finding: &Finding<'_>) {
-        let violation = finding.violation;
+    pub(super) fn add_violation(&mut self, finding: &Finding, violation: &Violation) {
         match violation.consequence {
             Consequence::Refused => self.refused += 1,
             Consequence::Ignored => self.ignored += 1,
         }
         self.repaired += u64::from(!finding.remedies.is_empty());
         *self.kinds.entry(violation.kind).or_default() += 1;
+        // The items of an array are one group.
+        let steps = violation.pointer.split('/');
+        let steps = steps.map(|step| step.parse::<u64>().map_or(step, |_| "*"));
         let rules = finding.remedies.iter().map(|remedy| remedy.rule.as_str());
-        let group = Group {
-            kind: violation.kind,
-            place: place(finding.verdict),
-            pointer: without_indexes(&violation.pointer),
-            rules: rules.collect::<Vec<_>>().join(", "),
-        };
+        let group = (
+            violation.kind,
+            place(finding),
+            steps.collect::<Vec<_>>().join("/"),
+            rules.collect::<Vec<_>>().join(", "),
+        );
         if self.groups.len() < MAX_GROUPS || self.groups.contains_key(&group) {
             *self.groups.entry(group).or_default() += 1;
         }
     }
 
+    /// Adds the totals of a file, without its groups.
     pub(super) fn add(&mut self, other: Self) {
         self.messages += other.messages;
         self.unchecked += other.unchecked;
@@ -183,24 +213,27 @@ impl CheckSummary {
         let messages = counted(self.messages, "message");
         let mut text = format!("{gap}{}: {messages}", printable(name.as_bytes()));
         if self.unchecked > 0 {
-            text.push_str(&format!(" ({} of no known type)", self.unchecked));
+            text += &format!(" ({} of no known type)", self.unchecked);
         }
         if self.violations() == 0 {
-            text.push_str(", no violation");
-            return text;
+            return text + ", no violation";
         }
-        let violations = counted(self.violations(), "violation");
-        text.push_str(&format!(
-            ", {violations}: {} refused, {} ignored; {} repaired by rules",
-            self.refused, self.ignored, self.repaired
-        ));
+        text += &format!(
+            ", {}: {} refused, {} ignored; {} repaired by rules",
+            counted(self.violations(), "violation"),
+            self.refused,
+            self.ignored,
+            self.repaired
+        );
         for (kind, total) in &self.kinds {
-            text.push_str(&format!("\n{total:>6}  {kind}"));
-            for (group, count) in self.groups.iter().filter(|(group, _)| group.kind == *kind) {
-                let what = format!("{}  {}", group.place, pointer(&group.pointer));
-                text.push_str(&format!("\n{count:>14}  {}", printable(what.as_bytes())));
-                if !group.rules.is_empty() {
-                    text.push_str(&format!("  repaired by {}", group.rules));
+            text += &format!("\n{total:>6}  {kind}");
+            for ((_, place, at, rules), count) in
+                self.groups.iter().filter(|(one, _)| one.0 == *kind)
+            {
+                let what = format!("{place}  {}", pointer(at));
+                text += &format!("\n{count:>14}  {}", printable(what.as_bytes()));
+                if !rules.is_empty() {
+                    text += &format!("  repaired by {rules}");
                 }
             }
         }
@@ -209,10 +242,9 @@ impl CheckSummary {
                 None | Some(("canonical", _)) => continue,
                 Some(read_as) => read_as,
             };
-            text.push_str(&format!("\nthe {side} was read as {dialect}"));
+            text += &format!("\nthe {side} was read as {dialect}");
             if let Some(found) = found {
-                let by = printable(found.by.as_bytes());
-                text.push_str(&format!(", recognised by its {by}"));
+                text += &format!(", recognised by its {}", printable(found.by.as_bytes()));
             }
         }
         text
@@ -220,9 +252,9 @@ impl CheckSummary {
 }
 
 /// The method, and whether this is its response.
-fn place(verdict: &CheckedMessage) -> String {
-    let method = verdict.method.as_deref().unwrap_or("-");
-    match verdict.kind {
+fn place(finding: &Finding) -> String {
+    let method = finding.method.as_deref().unwrap_or("-");
+    match finding.kind {
         Some(Kind::Result) => format!("{method} (result)"),
         Some(Kind::Error) => format!("{method} (error)"),
         _ => method.to_owned(),
@@ -235,16 +267,4 @@ const fn pointer(pointer: &str) -> &str {
     } else {
         pointer
     }
-}
-
-/// A pointer with `*` for each index, so that the items of an array are one group.
-fn without_indexes(pointer: &str) -> String {
-    let steps: Vec<&str> = pointer
-        .split('/')
-        .map(|step| match step.parse::<u64>() {
-            Ok(_) => "*",
-            Err(_) => step,
-        })
-        .collect();
-    steps.join("/")
 }

@@ -16,28 +16,22 @@ pub(super) struct Suite {
 }
 
 /// One test.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Case {
     pub(super) name: String,
-    pub(super) verdict: Verdict,
-}
-
-/// The result of a test.
-#[derive(Debug)]
-pub(super) enum Verdict {
-    Passed,
-    /// What is wrong, a line each.
-    Failed(Vec<String>),
-    /// Why it could not be run.
-    Broken(String),
+    /// What is wrong, a line each; nothing if it passed.
+    pub(super) faults: Vec<String>,
+    /// It could not be run.
+    pub(super) broken: bool,
 }
 
 impl Suite {
     /// The suite of a file that could not be tested.
-    pub(super) fn unreadable(name: String, why: String) -> Self {
+    pub(super) fn unreadable(name: String, why: &str) -> Self {
         let case = Case {
             name: "open".to_owned(),
-            verdict: Verdict::Broken(why),
+            faults: vec![why.to_owned()],
+            broken: true,
         };
         Self {
             name,
@@ -49,24 +43,19 @@ impl Suite {
     fn xml(&self) -> String {
         let class = escaped(&self.name);
         let (mut failures, mut errors, mut cases) = (0, 0, String::new());
-        for Case { name, verdict } in &self.cases {
-            let (word, lines) = match verdict {
-                Verdict::Passed => ("", &[][..]),
-                Verdict::Failed(lines) => ("failure", &lines[..]),
-                Verdict::Broken(why) => ("error", std::slice::from_ref(why)),
-            };
-            failures += usize::from(word == "failure");
-            errors += usize::from(word == "error");
-            cases += &format!(
-                "    <testcase classname=\"{class}\" name=\"{}\"",
-                escaped(name)
-            );
-            if word.is_empty() {
+        for case in &self.cases {
+            let name = escaped(&case.name);
+            cases += &format!("    <testcase classname=\"{class}\" name=\"{name}\"");
+            let Some(first) = case.faults.first() else {
                 cases += "/>\n";
                 continue;
-            }
-            let summary = escaped(lines.first().map_or("", String::as_str));
-            let text = escaped(&lines.join("\n"));
+            };
+            let (word, count) = match case.broken {
+                true => ("error", &mut errors),
+                false => ("failure", &mut failures),
+            };
+            *count += 1;
+            let (summary, text) = (escaped(first), escaped(&case.faults.join("\n")));
             cases += &format!(
                 ">\n      <{word} message=\"{summary}\">{text}</{word}>\n    </testcase>\n"
             );

@@ -70,6 +70,7 @@ mod status_text;
 mod stderr;
 mod stderr_capture;
 mod telemetry;
+mod text;
 mod token;
 mod top;
 mod traces;

@@ -11,15 +11,7 @@ use crate::acp::{Checker, Violation, ViolationKind};
 use crate::conversation::{Detection, DialectChoice};
 use crate::dialect::{DialectError, DialectEvent, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
-
-/// A rule that repairs a violation.
-#[derive(Clone, Debug)]
-pub(super) struct Remedy {
-    /// Its id, as `table/rule`.
-    pub(super) rule: String,
-    /// Why the rule exists.
-    pub(super) why: String,
-}
+use crate::recording::lint::Remedy;
 
 /// The conversation with both sides translated.
 #[derive(Debug)]

@@ -46,7 +46,7 @@ impl Content {
     /// are no more items; wakes waiting requests.
     pub(super) fn add_findings(
         &self,
-        found: &[Finding],
+        found: Vec<Finding>,
         provisional: Vec<Finding>,
         checked: usize,
     ) {

@@ -4,7 +4,7 @@
 //! is recorded when it is written; it is listed after the message that it was made of, as its
 //! receiver got it. The findings of the linter come later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,12 +16,6 @@ use crate::recording::{Entry, EventKind, Exchanges, Header, Message, Parsed, Rec
 /// Maximum distance in items at which a translated message is listed after its original.
 const MAX_DISTANCE: usize = 10_000;
 
-/// Maximum findings kept; further ones are only counted.
-const MAX_FINDINGS: usize = 100_000;
-
-/// Maximum characters of a finding's text for the page.
-const MAX_TEXT: usize = 400;
-
 /// All lines read so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -30,9 +24,6 @@ pub(super) struct Index {
     pub(super) items: Vec<Item>,
     /// The keys of all items, in order.
     pub(super) order: Vec<u64>,
-    /// The keys of the items shown while runs of chunks are folded: without later chunks of a run,
-    /// and without the notes that frames were forwarded.
-    pub(super) folded: Vec<u64>,
     pub(super) turns: Vec<Turn>,
     pub(super) damaged: u64,
     pub(super) errors: u64,
@@ -44,8 +35,10 @@ pub(super) struct Index {
     /// Items that changed after they were added, in the order of the changes.
     pub(super) revised: Vec<u32>,
     pub(super) exchanges: Exchanges,
-    /// Runs of chunks that may continue.
-    open: Vec<OpenRun>,
+    /// The runs of chunks that may continue, by edge and direction.
+    runs: HashMap<(Side, Side), OpenRun>,
+    /// The place of the last message to each side that is no chunk.
+    breaks: [usize; 2],
 }
 
 /// One line.
@@ -112,19 +105,14 @@ pub(super) struct TurnEnd {
 pub(super) struct Findings {
     /// By the number of the event.
     by_event: BTreeMap<u64, Vec<Finding>>,
-    /// Number of findings by the rule's id.
-    counts: BTreeMap<&'static str, u64>,
-    pub(super) total: usize,
-    /// Those that hold only if no event follows; they are also in `found`.
-    pub(super) provisional: Vec<Finding>,
+    /// Those that hold only if no event follows; they are also among the others.
+    provisional: Vec<Finding>,
     /// Number of items checked.
     pub(super) checked: usize,
 }
 
 #[derive(Debug)]
 struct OpenRun {
-    hop: Side,
-    to: Side,
     kind: Vec<u8>,
     session: Option<String>,
     head: usize,
@@ -166,12 +154,11 @@ impl Index {
             forwarded: false,
         });
         let key = self.key(at);
-        insert_key(&mut self.order, key);
+        // At or near the end.
+        let place = self.order.partition_point(|known| *known < key);
+        self.order.insert(place, key);
         if let Parsed::Event(event) = &entry.parsed {
             self.update(at, event);
-        }
-        if class != Class::Forwarded && self.items[at].run > 0 {
-            insert_key(&mut self.folded, key);
         }
     }
 
@@ -189,6 +176,16 @@ impl Index {
             *origin < at && at - origin < MAX_DISTANCE && self.items[*origin].n == *of
         };
         origin.filter(is_valid).map_or(at, |(_, origin)| origin)
+    }
+
+    /// The keys of the items shown while runs of chunks are folded: without later chunks of a run,
+    /// and without the notes that frames were forwarded.
+    pub(super) fn folded(&self) -> Vec<u64> {
+        let is_shown = |key: &&u64| {
+            let item = &self.items[item_at(**key)];
+            item.run > 0 && item.class != Class::Forwarded
+        };
+        self.order.iter().filter(is_shown).copied().collect()
     }
 
     /// The key of an item; past the end, one greater than all.
@@ -230,26 +227,32 @@ impl Index {
     /// (`provisional`), which replace the previous ones.
     pub(super) fn set_findings(
         &mut self,
-        found: &[Finding],
+        found: Vec<Finding>,
         provisional: Vec<Finding>,
         checked: usize,
     ) {
+        let before = std::mem::replace(&mut self.findings.provisional, provisional.clone());
         self.findings.checked = checked;
-        for finding in std::mem::take(&mut self.findings.provisional) {
-            self.findings.remove(&finding);
-            self.revise(finding.n);
+        for old in before {
+            self.change_findings(old.n, |known| known.retain(|known| known.rule != old.rule));
         }
-        for finding in found.iter().chain(&provisional) {
-            if self.findings.add(finding) {
-                self.revise(finding.n);
-            }
+        for new in found.into_iter().chain(provisional) {
+            self.change_findings(new.n, |known| {
+                if let Some(was) = new.repaired_from
+                    && let Some(at) = (known.iter())
+                        .position(|old| old.rule == was && new.what.ends_with(&old.what))
+                {
+                    known.remove(at);
+                }
+                known.push(new);
+            });
         }
-        self.findings.provisional = provisional;
     }
 
-    fn revise(&mut self, n: u64) {
+    fn change_findings(&mut self, n: u64, change: impl FnOnce(&mut Vec<Finding>)) {
+        change(self.findings.by_event.entry(n).or_default());
         let at = self.item_of(n);
-        self.revised.push(u32::try_from(at).unwrap_or(u32::MAX));
+        self.revised.push(to_u32(at));
     }
 
     fn update(&mut self, at: usize, event: &RecordedEvent) {
@@ -273,46 +276,39 @@ impl Index {
                 self.track_run(at, message);
                 self.track_turn(at, event, message);
             }
-            _ => self.open.clear(),
+            _ => self.runs.clear(),
         }
     }
 
+    /// A run is ended by an event that is no message, and by another message in its direction.
     fn track_run(&mut self, at: usize, message: &Message) {
-        let edge = (message.edge, message.to);
+        let place = self.items[at].place as usize;
         let Some(kind) = chunk_kind(message) else {
-            self.open.retain(|run| (run.hop, run.to) != edge);
+            self.runs.remove(&(message.edge, message.to));
+            self.breaks[message.to as usize] = place;
             return;
         };
-        let (class, place) = (self.items[at].class, self.items[at].place as usize);
-        // A message that was forwarded unchanged between two translated chunks interrupts the run.
-        let interrupts = |run: &OpenRun| {
-            let is_original = |n: usize| self.items[n].place as usize == n;
-            let mut between = run.last + 1..place;
-            place < at && between.any(|n| self.items[n].class == class && is_original(n))
-        };
-        let known = self.open.iter().position(|run| {
-            (run.hop, run.to) == edge
-                && run.kind == kind
-                && run.session == message.session
-                && !interrupts(run)
-        });
-        match known {
-            Some(run) => {
-                let run = &mut self.open[run];
+        let after = self.breaks[message.to as usize];
+        let edge = (message.edge, message.to);
+        match self.runs.get_mut(&edge) {
+            // A translated chunk may be listed before what was received in between.
+            Some(run)
+                if run.kind == kind
+                    && run.session == message.session
+                    && !(run.last < after && after < place) =>
+            {
                 run.last = place;
                 self.items[run.head].run += 1;
                 self.items[at].run = 0;
             }
-            None => {
-                self.open.retain(|run| (run.hop, run.to) != edge);
-                self.open.push(OpenRun {
-                    hop: message.edge,
-                    to: message.to,
+            _ => {
+                let run = OpenRun {
                     kind: kind.to_owned(),
                     session: message.session.clone(),
                     head: at,
                     last: place,
-                });
+                };
+                self.runs.insert(edge, run);
             }
         }
     }
@@ -358,77 +354,42 @@ impl Findings {
         self.by_event.get(&n).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds a finding. Returns whether it is kept.
-    pub(super) fn add(&mut self, finding: &Finding) -> bool {
-        if let Some(was) = finding.repaired_from {
-            self.total -= 1;
-            *self.counts.entry(was.id).or_default() -= 1;
-            let of = self.by_event.get_mut(&finding.n);
-            let is_old = |known: &Finding| known.rule == was && finding.what.ends_with(&known.what);
-            if let Some(of) = of
-                && let Some(at) = of.iter().position(is_old)
-            {
-                of.remove(at);
-            }
-        }
-        self.total += 1;
-        *self.counts.entry(finding.rule.id).or_default() += 1;
-        let is_listed = self.total <= MAX_FINDINGS;
-        if is_listed {
-            let of = self.by_event.entry(finding.n).or_default();
-            of.push(finding.clone());
-        }
-        is_listed
+    fn all(&self) -> impl Iterator<Item = &Finding> {
+        self.by_event.values().flatten()
     }
 
-    /// Removes a finding.
-    pub(super) fn remove(&mut self, finding: &Finding) {
-        self.total -= 1;
-        *self.counts.entry(finding.rule.id).or_default() -= 1;
-        if let Some(of) = self.by_event.get_mut(&finding.n) {
-            of.retain(|known| known.rule != finding.rule);
-        }
-    }
-
-    /// The rules with findings, the most severe first, with the number of findings.
-    pub(super) fn rules(&self) -> Value {
-        let mut rules: Vec<_> = RULES
-            .iter()
-            .filter(|rule| self.counts.get(rule.id).is_some_and(|count| *count > 0))
+    /// The number of items checked, and that of the findings; the rules with findings, the most
+    /// severe first, with the number of findings.
+    pub(super) fn summary(&self) -> Value {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.all()
+            .for_each(|finding| *counts.entry(finding.rule.id).or_default() += 1);
+        let mut rules: Vec<_> = (RULES.iter())
+            .filter(|rule| counts.contains_key(rule.id))
             .collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.severity));
         let rules = rules.into_iter().map(|rule| {
-            json!({
-                "id": rule.id,
-                "severity": rule.severity.name(),
-                "message": rule.description,
-                "count": self.counts[rule.id],
-            })
+            let mut shown = json!(rule);
+            shown["count"] = counts[rule.id].into();
+            shown
         });
-        rules.collect()
+        json!({
+            "checked": self.checked,
+            "total": counts.values().sum::<usize>(),
+            "rules": rules.collect::<Vec<_>>(),
+        })
     }
 
     /// `count` findings from the `from`th on, of one rule, or of all if `id` is empty.
     pub(super) fn list(&self, id: &str, from: usize, count: usize) -> Value {
-        let all = self.by_event.values().flatten();
-        let of = all.filter(|finding| id.is_empty() || finding.rule.id == id);
-        of.skip(from).take(count).map(as_json).collect()
+        let of = self
+            .all()
+            .filter(|finding| id.is_empty() || finding.rule.id == id);
+        of.skip(from)
+            .take(count)
+            .map(|finding| json!(finding))
+            .collect()
     }
-}
-
-/// A finding as the page gets it.
-pub(super) fn as_json(finding: &Finding) -> Value {
-    let what: String = finding.what.chars().take(MAX_TEXT).collect();
-    json!({
-        "n": finding.n,
-        "t": finding.t,
-        "id": finding.rule.id,
-        "severity": finding.rule.severity.name(),
-        "message": finding.rule.description,
-        "side": finding.side.map(Side::name),
-        "method": finding.method,
-        "what": what,
-    })
 }
 
 fn class(what: &EventKind) -> Class {
@@ -458,12 +419,6 @@ fn chunk_kind(message: &Message) -> Option<&[u8]> {
     let rest = rest.strip_prefix(b"\"")?;
     let kind = &rest[..memchr::memchr(b'"', rest)?];
     kind.ends_with(b"_chunk").then_some(kind)
-}
-
-/// Inserts a key into a sorted list, at or near its end.
-pub(super) fn insert_key(list: &mut Vec<u64>, key: u64) {
-    let at = list.partition_point(|known| *known < key);
-    list.insert(at, key);
 }
 
 /// The item of a key.

@@ -4,7 +4,6 @@
 //! The page names them by their index in a list, so no path comes from a client. Dropped files are
 //! kept in a folder for temporary files, which is deleted with the library.
 
-use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +19,7 @@ use tempfile::TempDir;
 use super::content::Content;
 use super::reader_thread;
 use super::search::Searches;
-use crate::recording::{PACKED, PLAIN, Parsed, Recording, open, recordings};
+use crate::recording::{PACKED, PLAIN, Recording, open, recordings};
 
 /// Maximum number of recordings kept open.
 const MAX_OPEN: usize = 4;
@@ -42,8 +41,6 @@ pub(super) struct RecordingLibrary {
 struct State {
     /// Only grows: an index in it is a name.
     recordings: Vec<Recording>,
-    /// The agents that their headers name, where known.
-    agents: HashMap<usize, String>,
     /// The most recently used is last.
     open: Vec<(usize, Arc<OpenRecording>)>,
     /// The folders of dropped files.
@@ -123,19 +120,11 @@ impl RecordingLibrary {
                 }
             }
         }
-        let State {
-            recordings, agents, ..
-        } = &mut *state;
-        let list = recordings.iter().enumerate().map(|(at, recording)| {
+        let list = state.recordings.iter().map(|recording| {
             let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
             let bytes: u64 = recording.segments.iter().map(size).sum();
-            if !agents.contains_key(&at)
-                && let Some(Ok((_, first))) = recording.entries().next()
-                && let Parsed::Header(header) = first.parsed
-            {
-                agents.insert(at, header.agent.name);
-            }
-            json!({"name": recording.name, "bytes": bytes, "agent": agents.get(&at)})
+            let agent = recording.header().map(|header| header.agent.name);
+            json!({"name": recording.name, "bytes": bytes, "agent": agent})
         });
         Ok(list.collect())
     }

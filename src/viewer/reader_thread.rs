@@ -150,9 +150,9 @@ impl Lint {
         }
         if self.checked > begin {
             self.settled = false;
-            content.add_findings(&found, Vec::new(), self.checked);
+            content.add_findings(found, Vec::new(), self.checked);
         } else if complete && !self.settled {
-            content.add_findings(&[], self.linter.unanswered(), self.checked);
+            content.add_findings(Vec::new(), self.linter.unanswered(), self.checked);
             self.settled = true;
         }
         Ok(self.checked > begin)

@@ -35,7 +35,7 @@ use super::library::{DropError, OpenRecording, RecordingLibrary};
 use super::rows::Query;
 use super::{page, rows};
 use crate::auth::origin::OriginPolicy;
-use crate::recording::filter::{Filter, FilterError};
+use crate::recording::filter::Filter;
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
@@ -86,7 +86,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Why there is no answer.
-struct ErrorResponse(StatusCode, String);
+type ErrorResponse = (StatusCode, String);
 
 /// The recording that a request's path names.
 struct Opened(Arc<OpenRecording>);
@@ -154,25 +154,6 @@ impl FromRequestParts<Viewer> for Opened {
         let number = number.map_err(|_| not_found())?;
         let library = Arc::clone(&viewer.library);
         blocking(move || library.get(number)).await.map(Self)
-    }
-}
-
-impl From<DropError> for ErrorResponse {
-    fn from(error: DropError) -> Self {
-        let status = match error {
-            DropError::Malformed(_) => StatusCode::BAD_REQUEST,
-            DropError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            DropError::NotRecording(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            DropError::Io(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self(status, error.to_string())
-    }
-}
-
-impl IntoResponse for ErrorResponse {
-    fn into_response(self) -> Response {
-        let Self(status, why) = self;
-        (status, why).into_response()
     }
 }
 
@@ -252,7 +233,6 @@ async fn dropped(State(viewer): State<Viewer>, request: Request) -> Answer {
     let files = form_urlencoded::parse(query.as_bytes());
     let files = files.map(|(name, length)| Ok((name.into_owned(), length.parse()?)));
     let files: Result<Vec<_>, std::num::ParseIntError> = files.collect();
-    let files = files.map_err(|_| DropError::Malformed("described by the query"))?;
     let mut body: Body = request.into_body();
     let work = move || {
         let next = || {
@@ -260,10 +240,20 @@ async fn dropped(State(viewer): State<Viewer>, request: Request) -> Answer {
             let frame = frame.transpose().map_err(io::Error::other)?;
             Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
         };
+        let files = files.map_err(|_| DropError::Malformed("described by the query"))?;
         viewer.library.add_dropped(&files, next)
     };
-    let added = spawn_blocking(work).await;
-    let added = added.map_err(|error| DropError::Io(io::Error::other(error)))??;
+    let added = spawn_blocking(work).await.map_err(io::Error::other);
+    let added = added.map_err(DropError::Io).and_then(|added| added);
+    let added = added.map_err(|error| {
+        let status = match error {
+            DropError::Malformed(_) => StatusCode::BAD_REQUEST,
+            DropError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            DropError::NotRecording(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            DropError::Io(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, error.to_string())
+    })?;
     Ok(respond(JSON, json!(added).to_string()))
 }
 
@@ -315,10 +305,8 @@ fn filter(query: &Query) -> Result<Option<Filter>, ErrorResponse> {
     match query.text("q").trim() {
         "" => Ok(None),
         text => {
-            let filter = text.parse::<Filter>();
-            let refused =
-                |fault: FilterError| ErrorResponse(StatusCode::BAD_REQUEST, fault.to_string());
-            Ok(Some(filter.map_err(refused)?))
+            let filter = text.parse::<Filter>().map(Some);
+            filter.map_err(|fault| (StatusCode::BAD_REQUEST, fault.to_string()))
         }
     }
 }
@@ -334,7 +322,7 @@ async fn blocking<T: Send + 'static>(
         } else {
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        ErrorResponse(status, format!("this cannot be read: {error}"))
+        (status, format!("this cannot be read: {error}"))
     })
 }
 
@@ -344,7 +332,7 @@ async fn json(work: impl FnOnce() -> io::Result<String> + Send + 'static) -> Ans
 }
 
 fn not_found() -> ErrorResponse {
-    ErrorResponse(StatusCode::NOT_FOUND, "there is nothing here".to_owned())
+    (StatusCode::NOT_FOUND, "there is nothing here".to_owned())
 }
 
 fn respond(kind: &'static str, body: impl Into<Body>) -> Response {

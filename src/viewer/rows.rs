@@ -2,6 +2,7 @@
 //!
 //! Long lines come without their body, which the page requests when it is shown.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
@@ -9,14 +10,17 @@ use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use bytes::Bytes;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::index::{Class, Index, Item, as_json, item_at};
+use super::index::{Class, Index, item_at};
 use super::library::OpenRecording;
 use crate::recording::filter::Filter;
+use crate::recording::lint::Finding;
 use crate::recording::rfc3339;
-use crate::recording::write::{self, Stamp};
+use crate::recording::write;
 use crate::recording::{EventKind, Header, Parsed, Payload, parse_line};
 
 /// Chunks of a run that are read for its text.
@@ -30,6 +34,51 @@ const MAX_LINE: usize = 8 << 10;
 
 /// Parts of the timeline; also the number of turns up to which it shows each.
 const BUCKETS: usize = 240;
+
+/// Some rows of a recording.
+#[derive(Serialize)]
+struct Window {
+    total: usize,
+    /// Items searched so far, and whether that is all.
+    searched: usize,
+    done: bool,
+    events: usize,
+    from: usize,
+    place: Option<usize>,
+    rows: Vec<Row>,
+}
+
+/// A line, and facts about it that are not in the line.
+#[derive(Default, Serialize)]
+struct Row {
+    /// The index of its item.
+    i: usize,
+    size: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    forwarded: bool,
+    /// The number of chunks it represents, and the beginning of their text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lint: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<u64>,
+    /// The line is without its body.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    short: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
 
 /// The query parameters of a request.
 #[derive(Debug)]
@@ -80,11 +129,7 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
         "writing": progress.total > 0 && progress.bytes >= progress.total && !progress.complete,
         "path": recording.path.to_string_lossy(),
         "duration": index.length(),
-        "lint": {
-            "checked": index.findings.checked,
-            "total": index.findings.total,
-            "rules": index.findings.rules(),
-        },
+        "lint": index.findings.summary(),
         "spans": spans.collect::<Vec<_>>(),
         "buckets": {"agent": to_agent, "client": to_client, "error": errors, "other": other},
     })
@@ -108,51 +153,32 @@ pub(super) fn rows(
         Some(filter) => Some(searches.run(&recording.content, filter, all)?),
     };
     let index = recording.content.index();
-    let list: &[u64] = match search {
-        Some(search) => &search.keys,
-        None if all => &index.order,
-        None => &index.folded,
+    let folded = search.is_none() && !all;
+    let list = match search {
+        Some(search) => Cow::Borrowed(&search.keys),
+        None if all => Cow::Borrowed(&index.order),
+        None => Cow::Owned(index.folded()),
     };
-    let searched = search.map_or(index.items.len(), |search| search.checked);
-    let list = in_range(list, &index, query);
+    let list = in_range(&list, &index, query);
     let from: usize = query.number("from").unwrap_or(0).min(list.len());
     let count = query.number("count").unwrap_or(100).min(MAX_ROWS);
-    let window = &list[from..list.len().min(from + count)];
     let place = query
         .number("n")
         .map(|n| list.partition_point(|key| *key < index.key(index.item_of(n))));
-    let head = json!({
-        "total": list.len(),
-        "searched": searched,
-        "done": search.is_none_or(|search| search.is_done(&index)),
-        "events": index.items.len(),
-        "from": from,
-        "place": place,
+    let rows = list[from..].iter().take(count).map(|key| {
+        let at = item_at(*key);
+        Row::read(recording, &index, at, folded)
     });
-    let folded = search.is_none() && !all;
-    let known: Vec<(Item, Value, Vec<Item>)> = (window.iter())
-        .map(|key| {
-            let at = item_at(*key);
-            let mut item = index.items[at];
-            if !folded {
-                item.run = 1;
-            }
-            (
-                item,
-                item_facts(at, &item, &index),
-                run_items(at, &item, &index),
-            )
-        })
-        .collect();
-    drop(index);
-    let rows = known.into_iter().map(|(item, mut facts, run)| {
-        if !run.is_empty() {
-            facts["text"] = run_text(recording, item.run, &run)?.into();
-        }
-        row(recording, &item, facts)
-    });
-    let rows = rows.collect::<io::Result<Vec<_>>>()?.join(",");
-    Ok(with_member(&head, "rows", &format!("[{rows}]")))
+    let window = Window {
+        total: list.len(),
+        searched: search.map_or(index.items.len(), |search| search.checked),
+        done: search.is_none_or(|search| search.is_done(&index)),
+        events: index.items.len(),
+        from,
+        place,
+        rows: rows.collect::<io::Result<_>>()?,
+    };
+    Ok(serde_json::to_string(&window)?)
 }
 
 /// The turns from `from`, at most `count`.
@@ -185,59 +211,81 @@ fn in_range<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
     &list[from.min(to)..to]
 }
 
-/// Facts about a line that are not in the line.
-fn item_facts(at: usize, item: &Item, index: &Index) -> Value {
-    let mut facts = json!({"i": at, "size": item.length});
-    if item.class == Class::Broken {
-        facts["t"] = item.t.into();
-    }
-    if item.forwarded {
-        facts["forwarded"] = true.into();
-    }
-    if item.run > 1 {
-        facts["run"] = item.run.into();
-    }
-    let found = index.findings.of_event(item.n);
-    if !found.is_empty() && item.class != Class::Broken {
-        facts["lint"] = found.iter().map(as_json).collect();
-    }
-    if let Some(exchange) = index.exchanges.exchange(item.n) {
-        facts["request"] = exchange.n.into();
-        facts["answer"] = exchange.answer.map(|answer| answer.n).into();
-        facts["duration"] = if exchange.n == item.n {
-            exchange.duration().into()
-        } else {
-            item.t.saturating_sub(exchange.requested_at).into()
+impl Row {
+    /// The row of an item: a run if it represents one and runs are folded.
+    fn read(recording: &OpenRecording, index: &Index, at: usize, folded: bool) -> io::Result<Self> {
+        let item = &index.items[at];
+        let is_broken = item.class == Class::Broken;
+        let mut row = Self {
+            i: at,
+            size: item.length,
+            t: is_broken.then_some(item.t),
+            forwarded: item.forwarded,
+            ..Self::default()
         };
+        if !is_broken {
+            row.lint = index.findings.of_event(item.n).to_vec();
+        }
+        if let Some(exchange) = index.exchanges.exchange(item.n) {
+            row.request = Some(exchange.n);
+            row.answer = exchange.answer.map(|answer| answer.n);
+            row.duration = match exchange.n == item.n {
+                true => exchange.duration(),
+                false => Some(item.t.saturating_sub(exchange.requested_at)),
+            };
+        }
+        if folded && item.run > 1 {
+            row.run = Some(item.run);
+            row.text = Some(run_text(recording, index, at)?);
+        }
+        let line = recording.content.span(item, item)?;
+        match row.shown(&line) {
+            Ok(line) => row.line = Some(line),
+            Err(fault) => row.fault = Some(fault),
+        }
+        Ok(row)
     }
-    facts
+
+    /// The line as it was recorded, a long one without its body; or why it cannot be shown.
+    fn shown(&mut self, line: &Bytes) -> Result<Box<RawValue>, String> {
+        let mut text = line.trim_ascii_end();
+        let mut short = Vec::new();
+        match parse_line(line) {
+            Parsed::Invalid(fault) => return Err(fault.to_string()),
+            Parsed::Event(mut event) if line.len() > MAX_LINE => {
+                match &mut event.kind {
+                    EventKind::Message(message) => {
+                        message.body = Payload::Omitted(message.body.len());
+                        message.patch = None;
+                    }
+                    EventKind::Stderr(body) => *body = Payload::Omitted(body.len()),
+                    _ => {}
+                }
+                write::event(&mut short, event.stamp(), &event.kind);
+                self.short = true;
+                text = short.trim_ascii_end();
+            }
+            _ => {}
+        }
+        if text.len() > MAX_LINE {
+            return Err("this line is too long to be shown".to_owned());
+        }
+        // A line may have a valid checksum and yet be no JSON, if it was made by hand.
+        serde_json::from_slice(text).map_err(|_| "this line is no JSON".to_owned())
+    }
 }
 
-/// Candidates for the first chunks of the run that an item represents; none if it is no run.
-fn run_items(at: usize, head: &Item, index: &Index) -> Vec<Item> {
-    if head.run < 2 {
-        return Vec::new();
-    }
-    let after = &index.items[at + 1..];
-    let rest = after.iter().take(4 * MAX_CHUNKS);
+/// The beginning of the text of the run that begins with the item `at`. If chunks were recorded as
+/// received and as sent, those at the side of the first count.
+fn run_text(recording: &OpenRecording, index: &Index, at: usize) -> io::Result<String> {
+    let head = &index.items[at];
+    let rest = index.items[at + 1..].iter().take(4 * MAX_CHUNKS);
     let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
-    std::iter::once(head)
-        .chain(rest)
-        .take(MAX_CHUNKS)
-        .copied()
-        .collect()
-}
-
-/// The beginning of the text of a run of `count` chunks. If chunks were recorded as received and as
-/// sent, those at the side of the first count.
-fn run_text(recording: &OpenRecording, mut count: u32, run: &[Item]) -> io::Result<String> {
-    let mut text = String::new();
-    let mut edge = None;
-    for item in run.iter().filter(|item| item.length as usize <= MAX_LINE) {
-        let Parsed::Event(event) = parse_line(&recording.content.span(item, item)?) else {
-            continue;
-        };
-        if let EventKind::Message(message) = &event.kind
+    let chunks = std::iter::once(head).chain(rest).take(MAX_CHUNKS);
+    let (mut text, mut edge, mut count) = (String::new(), None, head.run);
+    for item in chunks.filter(|item| item.length as usize <= MAX_LINE) {
+        if let Parsed::Event(event) = parse_line(&recording.content.span(item, item)?)
+            && let EventKind::Message(message) = &event.kind
             && *edge.get_or_insert(message.edge) == message.edge
             && let Some(tree) = message.body.json()
             && let Some(chunk) = tree.pointer("/params/update/content/text")
@@ -250,48 +298,6 @@ fn run_text(recording: &OpenRecording, mut count: u32, run: &[Item]) -> io::Resu
         }
     }
     Ok(text)
-}
-
-/// A row: its facts, and its line as it was recorded or why it cannot be shown.
-fn row(recording: &OpenRecording, item: &Item, mut facts: Value) -> io::Result<String> {
-    let line = recording.content.span(item, item)?;
-    let mut text = line.trim_ascii_end();
-    let mut short = Vec::new();
-    let parsed = parse_line(&line);
-    if let Parsed::Event(event) = &parsed
-        && line.len() > MAX_LINE
-    {
-        let mut kind = event.kind.clone();
-        if let EventKind::Message(message) = &mut kind {
-            message.body = Payload::Omitted(message.body.len());
-            message.patch = None;
-        } else if let EventKind::Stderr(body) = &mut kind {
-            *body = Payload::Omitted(body.len());
-        }
-        let (n, t, w) = (event.n, event.t, event.w);
-        write::event(&mut short, Stamp { n, t, w }, &kind);
-        facts["short"] = true.into();
-        text = short.trim_ascii_end();
-    }
-    let line = match &parsed {
-        Parsed::Invalid(fault) => Err(fault.to_string()),
-        _ if text.len() > MAX_LINE => Err("this line is too long to be shown".to_owned()),
-        // A line may have a valid checksum and yet be no JSON, if it was made by hand.
-        _ => {
-            serde_json::from_slice::<&RawValue>(text).map_err(|_| "this line is no JSON".to_owned())
-        }
-    };
-    Ok(match line {
-        Ok(line) => with_member(&facts, "line", line.get()),
-        Err(fault) => with_member(&facts, "fault", &json!(fault).to_string()),
-    })
-}
-
-/// The text of an object that is not empty, with one more member whose value is JSON text.
-fn with_member(object: &Value, name: &str, value: &str) -> String {
-    let mut text = object.to_string();
-    text.pop();
-    text + &format!(",\"{name}\":{value}}}")
 }
 
 fn header(header: &Header) -> Value {

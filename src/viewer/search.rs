@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::content::Content;
-use super::index::{Class, Index, Item, insert_key};
+use super::index::{Class, Index, Item};
 use crate::recording::filter::{DerivedFields, Field, Filter};
 use crate::recording::{Parsed, parse_line};
 
@@ -20,9 +20,6 @@ const TIME_BUDGET: Duration = Duration::from_millis(120);
 
 /// Maximum number of searches kept.
 const MAX_SEARCHES: usize = 6;
-
-/// Changed items that are checked again between two checks of the clock.
-const RECHECK_BATCH: usize = 64;
 
 /// The most recent searches.
 #[derive(Debug, Default)]
@@ -34,20 +31,13 @@ pub(super) struct Search {
     filter: Filter,
     all: bool,
     /// The filter depends on facts that may become known later.
-    needs_recheck: bool,
+    is_derived: bool,
     /// Number of items checked.
     pub(super) checked: usize,
     /// The keys of the matches, in order.
     pub(super) keys: Vec<u64>,
     /// Number of the index's changes that were processed.
     revised: usize,
-}
-
-/// Facts about an event that are not in its line.
-#[derive(Debug, Default)]
-struct Known {
-    duration: Option<u64>,
-    lint: Vec<&'static str>,
 }
 
 impl Searches {
@@ -66,7 +56,14 @@ impl Searches {
         let known = |search: &Search| search.filter.to_string() == text && search.all == all;
         let search = match self.0.iter().position(known) {
             Some(at) => self.0.remove(at).expect("it was just found there"),
-            None => Search::new(filter.clone(), all),
+            None => Search {
+                is_derived: filter.uses(Field::Dur) || filter.uses(Field::Lint),
+                filter: filter.clone(),
+                all,
+                checked: 0,
+                keys: Vec::new(),
+                revised: 0,
+            },
         };
         self.0.push_front(search);
         self.0.truncate(MAX_SEARCHES);
@@ -76,106 +73,71 @@ impl Searches {
 }
 
 impl Search {
-    fn new(filter: Filter, all: bool) -> Self {
-        Self {
-            needs_recheck: filter.uses(Field::Dur) || filter.uses(Field::Lint),
-            filter,
-            all,
-            checked: 0,
-            keys: Vec::new(),
-            revised: 0,
-        }
-    }
-
     /// Whether every item is checked.
     pub(super) const fn is_done(&self, index: &Index) -> bool {
         self.checked >= index.items.len()
-            && (!self.needs_recheck || self.revised >= index.revised.len())
+            && (!self.is_derived || self.revised >= index.revised.len())
     }
 
-    /// Continues for a while.
-    fn advance(&mut self, recording: &Content) -> io::Result<()> {
+    /// Continues for a while: first with the items that have changed, then with new ones.
+    fn advance(&mut self, content: &Content) -> io::Result<()> {
         let start = Instant::now();
-        while start.elapsed() < TIME_BUDGET
-            && (self.recheck(recording)? || self.check_next(recording)?)
-        {}
+        while start.elapsed() < TIME_BUDGET {
+            let changed = match self.is_derived {
+                true => content.index().revised.get(self.revised).copied(),
+                false => None,
+            };
+            if let Some(at) = changed {
+                self.revised += 1;
+                let at = at as usize;
+                if at < self.checked {
+                    let item = content.index().items[at];
+                    self.check(content, at, &item, &content.span(&item, &item)?);
+                }
+                continue;
+            }
+            let block = content.block(self.checked)?;
+            if block.is_empty() {
+                break;
+            }
+            for (item, line) in &block {
+                self.check(content, self.checked, item, line);
+                self.checked += 1;
+            }
+        }
         Ok(())
     }
 
-    /// Checks the next events. Returns whether there were any.
-    fn check_next(&mut self, recording: &Content) -> io::Result<bool> {
-        let block = recording.block(self.checked)?;
-        let known: Vec<Known> = if self.needs_recheck {
-            let index = recording.index();
-            (block.iter())
-                .map(|(item, _)| Known::of(item, &index))
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let none = Known::default();
-        for (at, (item, line)) in block.iter().enumerate() {
-            if self.accepts(item, line, known.get(at).unwrap_or(&none)) {
-                insert_key(&mut self.keys, item.key(self.checked + at));
-            }
+    /// Checks an item, perhaps again.
+    fn check(&mut self, content: &Content, at: usize, item: &Item, line: &Bytes) {
+        let key = item.key(at);
+        match (
+            self.keys.binary_search(&key),
+            self.accepts(content, item, line),
+        ) {
+            (Err(place), true) => self.keys.insert(place, key),
+            (Ok(place), false) => drop(self.keys.remove(place)),
+            _ => {}
         }
-        self.checked += block.len();
-        Ok(!block.is_empty())
     }
 
-    /// Checks changed events again. Returns whether there were any.
-    fn recheck(&mut self, recording: &Content) -> io::Result<bool> {
-        if !self.needs_recheck {
-            return Ok(false);
-        }
-        let changed: Vec<(u32, Item, Known)> = {
-            let index = recording.index();
-            let rest = index.revised.get(self.revised..).unwrap_or_default();
-            let rest = &rest[..rest.len().min(RECHECK_BATCH)];
-            self.revised += rest.len();
-            let mut rest = rest.to_vec();
-            rest.dedup();
-            (rest.into_iter())
-                .filter(|at| (*at as usize) < self.checked)
-                .map(|at| {
-                    let item = index.items[at as usize];
-                    (at, item, Known::of(&item, &index))
-                })
-                .collect()
-        };
-        let any = !changed.is_empty();
-        for (at, item, known) in changed {
-            let holds = self.accepts(&item, &recording.span(&item, &item)?, &known);
-            let key = item.key(at as usize);
-            match (self.keys.binary_search(&key), holds) {
-                (Err(place), true) => self.keys.insert(place, key),
-                (Ok(place), false) => {
-                    self.keys.remove(place);
-                }
-                _ => {}
-            }
-        }
-        Ok(any)
-    }
-
-    fn accepts(&self, item: &Item, line: &Bytes, known: &Known) -> bool {
+    fn accepts(&self, content: &Content, item: &Item, line: &Bytes) -> bool {
         if item.class == Class::Forwarded && !self.all {
             return false;
         }
-        let facts = DerivedFields {
-            duration: known.duration,
-            lint: &known.lint,
+        let Parsed::Event(event) = parse_line(line) else {
+            return false;
         };
-        matches!(parse_line(line), Parsed::Event(event) if self.filter.matches(&event, facts))
-    }
-}
-
-impl Known {
-    fn of(item: &Item, index: &Index) -> Self {
-        let found = index.findings.of_event(item.n).iter();
-        Self {
-            duration: index.exchanges.duration(item.n),
-            lint: found.map(|finding| finding.rule.id).collect(),
+        if !self.is_derived {
+            return self.filter.matches(&event, DerivedFields::default());
         }
+        let index = content.index();
+        let found = index.findings.of_event(item.n).iter();
+        let ids: Vec<&str> = found.map(|finding| finding.rule.id).collect();
+        let derived = DerivedFields {
+            duration: index.exchanges.duration(item.n),
+            lint: &ids,
+        };
+        self.filter.matches(&event, derived)
     }
 }

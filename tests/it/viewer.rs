@@ -153,53 +153,71 @@ impl TestRecording {
         write::frame(&mut self.text, stamp, info, &Payload::Json(body.as_bytes()));
     }
 
-    /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
-    fn turn(&mut self) {
-        let asked = self.n + 1;
-        let received = |hop: Side, kind, method| FrameInfo {
+    /// A message received from a side; an answer names the request's event.
+    fn message(&mut self, from: Side, kind: Kind, method: &str, id: Option<&str>, body: &Value) {
+        let info = FrameInfo {
             kind: Some(kind),
-            method: Some(method),
+            method: Some(method.as_bytes()),
             session: Some(b"s1"),
-            ..FrameInfo::new(hop, hop.other())
+            id: id.map(str::as_bytes),
+            answers: (kind == Kind::Result).then(|| self.n - 5),
+            ..FrameInfo::new(from, from.other())
         };
-        let prompt = received(Side::Client, Kind::Request, b"session/prompt");
-        let prompt = FrameInfo {
-            id: Some(b"7"),
-            ..prompt
-        };
-        self.frame(
-            &prompt,
-            r#"{"params":{"prompt":[{"type":"text","text":"Hello there"}]}}"#,
-        );
-        let passed = |to, first, count| {
-            let last = first + count - 1;
-            EventKind::Passed(Passed {
-                to,
-                first,
-                last,
-                count,
-            })
-        };
-        self.what(&passed(Side::Agent, asked, 1));
-        for word in ["one", "two", "three"] {
-            let update = json!({"sessionUpdate": "agent_message_chunk",
-                "content": {"type": "text", "text": word}});
-            let info = received(Side::Agent, Kind::Notification, b"session/update");
-            self.frame(&info, &json!({"params": {"update": update}}).to_string());
-        }
-        self.what(&passed(Side::Client, asked + 2, 3));
-        let answer = received(Side::Agent, Kind::Result, b"session/prompt");
-        let answer = FrameInfo {
-            id: Some(b"7"),
-            answers: Some(asked),
-            ..answer
-        };
-        self.frame(&answer, r#"{"id":7,"result":{"stopReason":"end_turn"}}"#);
+        self.frame(&info, &body.to_string());
     }
 
-    fn end(&mut self) {
+    fn passed(&mut self, to: Side, count: u64) {
+        let (first, last) = (self.n + 1 - count, self.n);
+        self.what(&EventKind::Passed(Passed {
+            to,
+            first,
+            last,
+            count,
+        }));
+    }
+
+    /// A turn of 7 events: prompt, passed, three chunks, passed, answer.
+    fn turn(&mut self) {
+        let prompt = json!({"params": {"prompt": [{"type": "text", "text": "Hello there"}]}});
+        self.message(
+            Side::Client,
+            Kind::Request,
+            "session/prompt",
+            Some("7"),
+            &prompt,
+        );
+        self.passed(Side::Agent, 1);
+        for word in ["one", "two", "three"] {
+            let update = json!({"params": {"update": {"sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": word}}}});
+            self.message(
+                Side::Agent,
+                Kind::Notification,
+                "session/update",
+                None,
+                &update,
+            );
+        }
+        self.passed(Side::Client, 3);
+        let result = json!({"id": 7, "result": {"stopReason": "end_turn"}});
+        self.message(
+            Side::Agent,
+            Kind::Result,
+            "session/prompt",
+            Some("7"),
+            &result,
+        );
+    }
+
+    /// A turn, and the end.
+    fn last_turn(&mut self) {
+        self.turn();
+        self.end(false);
+    }
+
+    fn end(&mut self, rotated: bool) {
         self.what(&EventKind::End {
-            rotated: false,
+            rotated,
             reason: "over".to_owned(),
             digest: String::new(),
         });
@@ -220,7 +238,7 @@ fn recorded() -> tempfile::TempDir {
     for _ in 0..10 {
         recording.turn();
     }
-    recording.end();
+    recording.end(false);
     fs::write(folder.path().join("a.000.acpr"), &recording.text).unwrap();
     folder
 }
@@ -295,16 +313,11 @@ fn events_recorded_meanwhile_reach_a_waiting_page() {
     file.write_all(rest).unwrap();
     viewer.wait(|state| state["events"] == 14 && state["turns"] == 2);
     let written = recording.text.len();
-    recording.what(&EventKind::End {
-        rotated: true,
-        reason: "64 MiB".to_owned(),
-        digest: String::new(),
-    });
+    recording.end(true);
     file.write_all(&recording.text[written..]).unwrap();
     let mut next = TestRecording::segment(1);
     next.n = recording.n;
-    next.turn();
-    next.end();
+    next.last_turn();
     // The next segment is found, also when it is packed.
     let packed = File::create(folder.path().join("a.001.acpr.zst")).unwrap();
     pack(&next.text[..], packed, 1).unwrap();
@@ -318,11 +331,7 @@ fn a_recording_without_its_next_segment_is_not_being_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut recording = TestRecording::new();
     recording.turn();
-    recording.what(&EventKind::End {
-        rotated: true,
-        reason: "64 MiB".to_owned(),
-        digest: String::new(),
-    });
+    recording.end(true);
     let path = folder.path().join("a.000.acpr");
     fs::write(&path, &recording.text).unwrap();
     let viewer = Viewer::of(&path);
@@ -334,8 +343,7 @@ fn a_recording_without_its_next_segment_is_not_being_written() {
     // It may have been moved away, and moved back.
     let mut next = TestRecording::segment(1);
     next.n = recording.n;
-    next.turn();
-    next.end();
+    next.last_turn();
     fs::write(folder.path().join("a.001.acpr"), &next.text).unwrap();
     let state = viewer.wait(|state| state["ended"] == true);
     assert_eq!(
@@ -377,22 +385,18 @@ fn the_linter_checks_every_segment() {
         let name = format!("talk.{segment:03}.acpr");
         fs::write(folder.path().join(name), &recording.text).unwrap();
     };
-    let ask = |recording: &mut TestRecording, id: &[u8]| {
-        let info = FrameInfo {
-            kind: Some(Kind::Request),
-            method: Some(b"_x"),
-            id: Some(id),
-            ..FrameInfo::new(Side::Client, Side::Agent)
-        };
-        recording.frame(&info, r#"{"method":"_x"}"#);
+    let ask = |recording: &mut TestRecording, id: &str| {
+        recording.message(
+            Side::Client,
+            Kind::Request,
+            "_x",
+            Some(id),
+            &json!({"method": "_x"}),
+        );
     };
     let mut first = TestRecording::segment(0);
-    ask(&mut first, b"1");
-    first.what(&EventKind::End {
-        rotated: true,
-        reason: "size".to_owned(),
-        digest: String::new(),
-    });
+    ask(&mut first, "1");
+    first.end(true);
     write(0, &first);
     let found = |seen: u64| {
         let viewer = Viewer::of(folder.path());
@@ -408,14 +412,14 @@ fn the_linter_checks_every_segment() {
     // The next segment exists, and has no writer.
     let mut second = TestRecording::segment(1);
     second.n = first.n;
-    ask(&mut second, b"2");
+    ask(&mut second, "2");
     write(1, &second);
     assert_eq!(found(3), [2, 0, 2]);
     // The segment is missing, and may have contained the answers.
     fs::remove_file(folder.path().join("talk.001.acpr")).unwrap();
     let mut third = TestRecording::segment(2);
     third.n = second.n;
-    ask(&mut third, b"1");
+    ask(&mut third, "1");
     write(2, &third);
     assert_eq!(found(3), [1, 0, 1]);
 }
@@ -453,17 +457,15 @@ fn a_filter_uses_values_that_become_known_later() {
     assert_eq!(viewer.found(asked), [1, 7]);
     // A request that was never answered is known as such when the recording ends.
     let written = recording.text.len();
-    let info = FrameInfo {
-        kind: Some(Kind::Request),
-        method: Some(b"session/cancel"),
-        id: Some(b"9"),
-        ..FrameInfo::new(Side::Client, Side::Agent)
-    };
-    recording.frame(
-        &info,
-        r#"{"jsonrpc":"2.0","id":9,"method":"session/cancel"}"#,
+    let cancel = json!({"jsonrpc": "2.0", "id": 9, "method": "session/cancel"});
+    recording.message(
+        Side::Client,
+        Kind::Request,
+        "session/cancel",
+        Some("9"),
+        &cancel,
     );
-    recording.end();
+    recording.end(false);
     file.write_all(&recording.text[written..]).unwrap();
     viewer.wait(unanswered);
     assert_eq!(viewer.found(asked), [1, 7, 8]);
@@ -509,7 +511,7 @@ fn damaged_and_forged_lines_are_shown_as_such() {
         .extend_from_slice(b"<script>alert(1)</script>\n");
     // Its checksum is right, and it is not JSON.
     recording.frame(&FrameInfo::new(Side::Agent, Side::Client), "{\"a\":<b>}");
-    recording.end();
+    recording.end(false);
     fs::write(folder.path().join("a.acpr"), &recording.text).unwrap();
     let viewer = Viewer::of(folder.path());
     let state = viewer.wait(|state| state["ended"] == true);
@@ -682,15 +684,6 @@ fn the_page_can_be_written_to_one_file() {
 }
 
 #[test]
-fn unreadable_paths_are_reported_at_once() {
-    let args = ["inspect", "open", "/nowhere/at/all"];
-    let done = relay(&args).output().unwrap();
-    assert_eq!(done.status.code(), Some(66));
-    let reported = String::from_utf8(done.stderr).unwrap();
-    assert!(reported.contains("/nowhere/at/all"), "{reported}");
-}
-
-#[test]
 fn stderr_text_is_found_and_served_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let mut recording = TestRecording::new();
@@ -702,4 +695,39 @@ fn stderr_text_is_found_and_served_unchanged() {
     assert_eq!(viewer.found("q=kind:stderr+RED"), [1]);
     let rows = viewer.json("api/0/rows");
     assert_eq!(rows["rows"][0]["line"]["b"], text);
+}
+
+/// A recording of an agent that spells the kinds of updates its own way.
+#[test]
+fn the_viewer_has_the_whole_of_a_translated_turn() {
+    let viewer = Viewer::of("tests/vectors/commands/inspect.in/turn.acpr".as_ref());
+    let state =
+        viewer.wait(|state| state["ended"] == true && state["lint"]["checked"] == state["events"]);
+    let turns = viewer.json("api/0/turns");
+    let (from, end) = (&turns["turns"][0]["i"], &turns["turns"][0]["end"]["i"]);
+    let rows = viewer.json(&format!("api/0/rows?all=1&i0={from}&i1={end}&count=100"));
+    let lines = rows["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["line"]);
+    let kinds = lines.filter_map(|line| {
+        let kind = line.pointer("/m/params/update/sessionUpdate")?.as_str()?;
+        Some((line["h"].as_str()?, kind))
+    });
+    // Each update as it was received, followed by what the client was sent.
+    let expected = [
+        ("agent", "agentThoughtChunk"),
+        ("client", "agent_thought_chunk"),
+        ("agent", "agentMessageChunk"),
+        ("client", "agent_message_chunk"),
+        ("agent", "agentMessageChunk"),
+        ("client", "agent_message_chunk"),
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected, "{rows}");
+    // The findings are those that the command prints.
+    let rules = state["lint"]["rules"].as_array().unwrap();
+    let ids: Vec<_> = rules.iter().map(|rule| &rule["id"]).collect();
+    // `models` are forwarded beside the options, for clients that know only them.
+    assert_eq!(ids, ["schema-unknown-member", "schema-repaired"], "{state}");
 }

@@ -5,6 +5,9 @@ use serde_json::Value;
 use crate::jsonrpc::Kind;
 use crate::recording::{Message, RecordedEvent};
 
+/// Maximum bytes of a run; a longer one continues as another.
+const MAX_RUN: usize = 1 << 20;
+
 /// Consecutive chunks of one kind.
 #[derive(Debug)]
 pub(super) struct ChunkRun {
@@ -75,11 +78,12 @@ impl ChunkRun {
     }
 
     /// Appends the next run; returns it if it does not belong to this one.
-    pub(super) fn merge(&mut self, next: Self) -> Option<Self> {
+    fn merge(&mut self, next: Self) -> Option<Self> {
         let same = self.kind == next.kind
             && self.message.edge == next.message.edge
             && self.message.to == next.message.to
-            && self.message.session == next.message.session;
+            && self.message.session == next.message.session
+            && self.text.len() < MAX_RUN;
         if !same {
             return Some(next);
         }

@@ -9,9 +9,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::select::{Part, Selection};
-use super::text::{Paint, Tone, excerpt};
 use crate::cli::console::Output;
 use crate::cli::exit;
+use crate::cli::text::{Paint, Tone, excerpt};
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
 use crate::recording::patch::changes;
@@ -57,11 +57,48 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
     let mut output = Output::new();
     let paint = Paint::of(&output);
     for difference in &found {
-        if args.json {
-            let line = as_json(difference, &left, &right).to_string();
-            output.line(show_halves_json(&line).as_bytes());
-        } else {
-            as_text(difference, &left, &right, paint, &mut output);
+        let line = |tone, text: &str| paint.line(0, Some(tone), text);
+        let (json, lines) = match difference {
+            Difference::Missing(at) => {
+                let step = &left[*at];
+                let text = line(Tone::Bad, &format!("- {}", title(step)));
+                (
+                    json!({"only": "a", "n": step.n, "step": step.json()}),
+                    vec![text],
+                )
+            }
+            Difference::Extra(at) => {
+                let step = &right[*at];
+                let text = line(Tone::Agent, &format!("+ {}", title(step)));
+                (
+                    json!({"only": "b", "n": step.n, "step": step.json()}),
+                    vec![text],
+                )
+            }
+            Difference::Changed {
+                left: a,
+                right: b,
+                patch,
+            } => {
+                let (a, b) = (&left[*a], &right[*b]);
+                let mut lines = vec![line(Tone::Strong, &format!("  {} / {}", title(a), b.n))];
+                for change in changes(&a.json(), patch) {
+                    let place = excerpt(change.at.as_bytes());
+                    let (before, after) = texts(change.before.as_ref(), change.after.as_ref());
+                    if change.before.is_some() {
+                        lines.push(line(Tone::Bad, &format!("  - {place}: {before}")));
+                    }
+                    if change.after.is_some() {
+                        lines.push(line(Tone::Agent, &format!("  + {place}: {after}")));
+                    }
+                }
+                let json = json!({"changed": [a.n, b.n], "step": a.json(), "patch": patch});
+                (json, lines)
+            }
+        };
+        match args.json {
+            true => output.line(&*show_halves_json(&json.to_string())),
+            false => lines.iter().for_each(|line| output.line(line)),
         }
     }
     if !args.json {
@@ -70,7 +107,7 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
             0 => format!("the same conversation, in {a} steps"),
             count => format!("{count} differences; {a} steps and {b}"),
         };
-        output.line(paint.tone(Tone::Strong, &line).as_bytes());
+        output.line(paint.tone(Tone::Strong, &line));
     }
     let code = match found.is_empty() {
         true => exit::SUCCESS,
@@ -106,47 +143,6 @@ fn is_ignored(change: &Value, ignored: &[String]) -> bool {
         // Everything below the place is ignored as well.
         pattern.split('/').all(at)
     })
-}
-
-fn as_json(difference: &Difference, left: &[Step], right: &[Step]) -> Value {
-    match difference {
-        Difference::Missing(at) => json!({"only": "a", "n": left[*at].n, "step": left[*at].json()}),
-        Difference::Extra(at) => json!({"only": "b", "n": right[*at].n, "step": right[*at].json()}),
-        Difference::Changed {
-            left: a,
-            right: b,
-            patch,
-        } => {
-            let (a, b) = (&left[*a], &right[*b]);
-            json!({"changed": [a.n, b.n], "step": a.json(), "patch": patch})
-        }
-    }
-}
-
-fn as_text(difference: &Difference, left: &[Step], right: &[Step], paint: Paint, to: &mut Output) {
-    let mut line = |tone, text: String| to.line(paint.line(0, Some(tone), &text).as_bytes());
-    match difference {
-        Difference::Missing(at) => line(Tone::Bad, format!("- {}", title(&left[*at]))),
-        Difference::Extra(at) => line(Tone::Agent, format!("+ {}", title(&right[*at]))),
-        Difference::Changed {
-            left: a,
-            right: b,
-            patch,
-        } => {
-            let there = right[*b].n;
-            line(Tone::Strong, format!("  {} / {there}", title(&left[*a])));
-            for change in changes(&left[*a].json(), patch) {
-                let place = excerpt(change.at.as_bytes());
-                let (before, after) = texts(change.before.as_ref(), change.after.as_ref());
-                if change.before.is_some() {
-                    line(Tone::Bad, format!("  - {place}: {before}"));
-                }
-                if change.after.is_some() {
-                    line(Tone::Agent, format!("  + {place}: {after}"));
-                }
-            }
-        }
-    }
 }
 
 /// Two values, from a little before their first difference.

@@ -8,21 +8,19 @@ use std::process::ExitCode;
 
 use clap::Args;
 use regex_lite::{Match, Regex, RegexBuilder};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::chunk_run::ChunkRun;
+use super::chunk_run::{ChunkFolder, ChunkRun};
 use super::select::{Part, Recordings, Selection};
-use super::text::{Paint, excerpt, timestamp};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
+use crate::cli::text::{Paint, excerpt, seconds, timestamp};
 use crate::jsonrpc::Side;
 use crate::recording::{EventKind, RecordedEvent, ViewFilter, find_leaf, show_halves_json};
 
 /// The place of a chunk's text.
 const CHUNK_TEXT: &str = "/params/update/content/text";
-
-/// Maximum bytes of a run of chunks; a longer one is searched in parts.
-const MAX_RUN: usize = 1 << 20;
 
 /// Bytes of a run that are shown before a match.
 const BEFORE: usize = 40;
@@ -45,13 +43,17 @@ pub(super) struct Grep {
 }
 
 /// A match of the pattern.
+#[derive(Serialize)]
 struct Hit<'a> {
+    file: &'a str,
     n: u64,
+    #[serde(serialize_with = "seconds")]
     t: u64,
     pointer: &'a str,
     text: &'a str,
-    /// The number of chunks that the text spans.
-    chunks: u64,
+    /// The number of chunks that the text spans, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunks: Option<u64>,
 }
 
 /// Runs the subcommand.
@@ -63,19 +65,17 @@ pub(super) fn run(args: &Grep) -> Result<ExitCode, ExitCode> {
     let mut code = exit::VIOLATIONS;
     let mut recordings = Recordings::of(args.sources.read()?);
     recordings.each(|to, selection| {
-        let name = selection.file.display().to_string();
         let mut first = true;
         find(selection, &pattern, &mut |hit| {
             code = exit::SUCCESS;
             if args.json {
-                let line = hit.json(&name).to_string();
-                to.output.line(show_halves_json(&line).as_bytes());
+                to.output.line(&*show_halves_json(&json!(hit).to_string()));
                 return;
             }
             if std::mem::take(&mut first) {
                 to.head(selection);
             }
-            to.output.line(hit.line(to.paint).as_bytes());
+            to.output.line(hit.line(to.paint));
         })
     });
     Ok(recordings.done(code))
@@ -88,39 +88,40 @@ fn find(
     report: &mut impl FnMut(&Hit<'_>),
 ) -> Result<(), ExitCode> {
     let opened = selection.open(ViewFilter::received())?;
+    let file = selection.file.display().to_string();
     // The open runs, by side, direction and session.
-    let mut runs: HashMap<(Side, Side, Option<String>), ChunkRun> = HashMap::new();
+    let mut runs: HashMap<(Side, Side, Option<String>), ChunkFolder> = HashMap::new();
     let done = opened.each(|part, _| {
         let Part::Event(event) = part else { return };
         if let Some(message) = event.message() {
             let key = (message.edge, message.to, message.session.clone());
-            let ended = match (ChunkRun::from_event(event), runs.get_mut(&key)) {
-                (Some(chunk), Some(run)) if run.text.len() < MAX_RUN => {
-                    run.merge(chunk).and_then(|chunk| runs.insert(key, chunk))
-                }
-                (Some(chunk), _) => runs.insert(key, chunk),
-                (None, _) => runs.remove(&key),
+            let run = runs.entry(key).or_default();
+            let ended = match ChunkRun::from_event(event) {
+                Some(chunk) => run.add(chunk),
+                None => run.end(),
             };
             if let Some(run) = ended {
-                search_run(&run, pattern, report);
+                search_run(&file, &run, pattern, report);
             }
         }
         search(event, &mut |pointer, text| {
             if pattern.is_match(text) {
-                let (n, t, chunks) = (event.n, event.t, 1);
                 report(&Hit {
-                    n,
-                    t,
+                    file: &file,
+                    n: event.n,
+                    t: event.t,
                     pointer,
                     text,
-                    chunks,
+                    chunks: None,
                 });
             }
         });
     });
-    let mut rest: Vec<ChunkRun> = runs.into_values().collect();
+    let rest = runs.into_values().filter_map(|mut run| run.end());
+    let mut rest: Vec<ChunkRun> = rest.collect();
     rest.sort_by_key(|run| run.n);
-    rest.iter().for_each(|run| search_run(run, pattern, report));
+    rest.iter()
+        .for_each(|run| search_run(&file, run, pattern, report));
     done
 }
 
@@ -150,45 +151,34 @@ fn search(event: &RecordedEvent, visit: &mut impl FnMut(&str, &str)) {
 }
 
 /// Reports a match that spans several chunks.
-fn search_run(run: &ChunkRun, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
+fn search_run(file: &str, run: &ChunkRun, pattern: &Regex, report: &mut impl FnMut(&Hit<'_>)) {
     let spans_chunks = |found: &Match<'_>| {
         let at = run.ends.partition_point(|end| *end <= found.start());
         run.ends.get(at).is_some_and(|end| *end < found.end())
     };
     if let Some(first) = pattern.find_iter(&run.text).find(spans_chunks) {
-        let earliest = first.start().saturating_sub(BEFORE);
-        let mut starts = (0..=earliest).rev();
-        let from = starts
-            .find(|at| run.text.is_char_boundary(*at))
-            .unwrap_or(0);
+        let from = run
+            .text
+            .floor_char_boundary(first.start().saturating_sub(BEFORE));
         report(&Hit {
+            file,
             n: run.n,
             t: run.t,
             pointer: CHUNK_TEXT,
             text: &run.text[from..],
-            chunks: run.count,
+            chunks: Some(run.count),
         });
     }
 }
 
 impl Hit<'_> {
-    fn json(&self, file: &str) -> Value {
-        let (n, t) = (self.n, self.t as f64 / 1e6);
-        let mut hit =
-            json!({"file": file, "n": n, "t": t, "pointer": self.pointer, "text": self.text});
-        if self.chunks > 1 {
-            hit["chunks"] = self.chunks.into();
-        }
-        hit
-    }
-
     fn line(&self, paint: Paint) -> String {
         let (n, at) = (self.n, timestamp(self.t));
         let pointer = excerpt(self.pointer.as_bytes());
-        let chunks = match self.chunks {
-            1 => String::new(),
-            count => format!(" ×{count}"),
-        };
+        let chunks = self
+            .chunks
+            .map(|count| format!(" ×{count}"))
+            .unwrap_or_default();
         let text = excerpt(self.text.as_bytes());
         let line = format!("{n:>6} {at:>12} {pointer}{chunks}: {text}");
         paint.line(20 + pointer.chars().count(), None, &line)

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::select::{recording, report_unreadable};
-use super::text::{Paint, Tone, duration, size};
 use crate::cli::console::Output;
 use crate::cli::exit;
+use crate::cli::text::{Paint, Tone, duration, seconds, size};
 use crate::jsonrpc::{Kind, printable};
 use crate::recording::rfc3339;
-use crate::recording::{Header, Parsed, Recording, recordings};
+use crate::recording::{Parsed, RecordedEvent, Recording, recordings};
 
 /// The arguments of `inspect ls`.
 #[derive(Debug, Args)]
@@ -32,15 +33,23 @@ pub(super) struct List {
 const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
 
 /// The summary of a recording.
-#[derive(Default)]
-struct Summary {
-    header: Header,
-    events: u64,
+#[derive(Default, Serialize)]
+struct Summary<'r> {
+    name: &'r str,
+    segments: &'r [PathBuf],
+    id: String,
+    began: String,
+    #[serde(serialize_with = "seconds")]
     lasted: u64,
+    client: String,
+    agent: String,
+    redact: String,
+    events: u64,
     turns: u64,
     errors: u64,
-    damaged: u64,
+    bytes: u64,
     ended: bool,
+    damaged: u64,
 }
 
 /// Runs the subcommand.
@@ -66,18 +75,14 @@ pub(super) fn run(args: &List) -> ExitCode {
     let mut output = Output::new();
     let paint = Paint::of(&output);
     if !args.json && !found.is_empty() {
-        output.line(paint.tone(Tone::Strong, HEADING).as_bytes());
+        output.line(paint.tone(Tone::Strong, HEADING));
     }
     for recording in &found {
-        let summary = summarize(recording);
-        let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
-        let bytes: u64 = recording.segments.iter().map(bytes).sum();
-        if args.json {
-            output.line(summary.json(recording, bytes).to_string().as_bytes());
-        } else {
-            let line = summary.line(recording, bytes);
-            output.line(paint.line(0, None, &line).as_bytes());
-        }
+        let summary = Summary::of(recording);
+        output.line(match args.json {
+            true => json!(summary).to_string(),
+            false => paint.line(0, None, &summary.line()),
+        });
         if !output.is_open() {
             break;
         }
@@ -86,67 +91,57 @@ pub(super) fn run(args: &List) -> ExitCode {
     failed.unwrap_or(done)
 }
 
-fn summarize(recording: &Recording) -> Summary {
-    let mut summary = Summary::default();
-    let mut first = true;
-    for entry in recording.entries() {
-        let Ok((_, entry)) = entry else {
-            summary.damaged += 1;
-            continue;
+impl<'r> Summary<'r> {
+    fn of(recording: &'r Recording) -> Self {
+        let mut summary = Self {
+            name: &recording.name,
+            segments: &recording.segments,
+            began: rfc3339(0),
+            ..Self::default()
         };
-        match entry.parsed {
-            Parsed::Header(header) if first => summary.header = *header,
-            Parsed::Header(_) => {}
-            Parsed::Invalid(_) => summary.damaged += 1,
-            Parsed::Event(event) => {
-                summary.events += 1;
-                summary.lasted = event.t;
-                summary.ended = event.is_end();
-                if let Some(message) = event.message()
-                    && message.is_received()
-                {
-                    let is_prompt = message.kind == Some(Kind::Request)
-                        && message.method.as_deref() == Some("session/prompt");
-                    summary.turns += u64::from(is_prompt);
-                    summary.errors += u64::from(message.kind == Some(Kind::Error));
+        let sizes = recording.segments.iter().map(fs::metadata);
+        summary.bytes = sizes.map(|data| data.map_or(0, |data| data.len())).sum();
+        for (at, entry) in recording.entries().enumerate() {
+            match entry.map(|(_, entry)| entry.parsed) {
+                Ok(Parsed::Header(header)) if at == 0 => {
+                    summary.id = header.id;
+                    summary.began = rfc3339(header.began);
+                    summary.client = header.client.name;
+                    summary.agent = header.agent.name;
+                    summary.redact = header.redaction.mode;
                 }
+                Ok(Parsed::Header(_)) => {}
+                Err(_) | Ok(Parsed::Invalid(_)) => summary.damaged += 1,
+                Ok(Parsed::Event(event)) => summary.add(&event),
             }
         }
-        first = false;
-    }
-    summary
-}
-
-impl Summary {
-    fn json(&self, recording: &Recording, bytes: u64) -> Value {
-        json!({
-            "name": recording.name,
-            "segments": recording.segments,
-            "id": self.header.id,
-            "began": rfc3339(self.header.began),
-            "lasted": self.lasted as f64 / 1e6,
-            "client": self.header.client.name,
-            "agent": self.header.agent.name,
-            "redact": self.header.redaction.mode,
-            "events": self.events,
-            "turns": self.turns,
-            "errors": self.errors,
-            "bytes": bytes,
-            "ended": self.ended,
-            "damaged": self.damaged,
-        })
+        summary
     }
 
-    fn line(&self, recording: &Recording, bytes: u64) -> String {
+    fn add(&mut self, event: &RecordedEvent) {
+        self.events += 1;
+        self.lasted = event.t;
+        self.ended = event.is_end();
+        if let Some(message) = event.message()
+            && message.is_received()
+        {
+            let is_prompt = message.kind == Some(Kind::Request)
+                && message.method.as_deref() == Some("session/prompt");
+            self.turns += u64::from(is_prompt);
+            self.errors += u64::from(message.kind == Some(Kind::Error));
+        }
+    }
+
+    fn line(&self) -> String {
         let mut line = format!(
             "{:<26}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
-            printable(recording.name.as_bytes()),
+            printable(self.name.as_bytes()),
             duration(self.lasted),
             self.turns,
             self.errors,
             self.events,
-            size(bytes),
-            printable(self.header.agent.name.as_bytes()),
+            size(self.bytes),
+            printable(self.agent.as_bytes()),
         );
         if !self.ended {
             line.push_str("  (not ended)");

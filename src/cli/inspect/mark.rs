@@ -63,15 +63,17 @@ pub(super) fn run(args: &Mark) -> Result<ExitCode, ExitCode> {
 
 /// Returns the number of the mark's event, or `None` if the recording has a writer, which sets it.
 fn mark(path: &Path, text: &str) -> io::Result<Option<u64>> {
-    let file = OpenOptions::new()
+    let mut file = OpenOptions::new()
         .read(true)
         .append(true)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)?;
+    let redactor = Redactor::new(read_mode(&file)?, Vec::new(), random()?);
+    let text = redactor.own_text(text).into_owned();
+    file.rewind()?;
     let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
     if lock.is_err() {
-        // The writer redacts too, but until then the text is in a file as given.
-        return queue_mark(path, &redact(read_mode(&file)?, text)?).map(|()| None);
+        return queue_mark(path, &text).map(|()| None);
     }
     append_mark(file, text).map(Some)
 }
@@ -87,10 +89,9 @@ fn queue_mark(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Appends a mark to a recording without a writer. If the recording was ended, ends it again.
-fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
+fn append_mark(mut file: File, text: String) -> io::Result<u64> {
     let mut reader = SegmentReader::new(&file);
     let mut last = Stamp::default();
-    let mut mode = Mode::default();
     let mut ended = None;
     for entry in reader.by_ref() {
         match entry?.parsed {
@@ -109,7 +110,6 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
             Parsed::Header(header) => {
                 last.n = header.first.saturating_sub(1);
                 last.w = header.began;
-                mode = mode_by_name(&header.redaction.mode);
             }
             Parsed::Invalid(_) => {}
         }
@@ -123,7 +123,7 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // The recording's monotonic clock is lost.
     last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
-    for what in [EventKind::Resume, EventKind::Mark(redact(mode, text)?)] {
+    for what in [EventKind::Resume, EventKind::Mark(text)] {
         last.n += 1;
         write::event(&mut out, last, &what);
     }
@@ -144,22 +144,12 @@ fn append_mark(mut file: File, text: &str) -> io::Result<u64> {
     Ok(marked)
 }
 
-/// The redaction mode of a recording.
+/// The redaction mode of a recording; for an unknown one, the default, which redacts secrets.
 fn read_mode(file: &File) -> io::Result<Mode> {
     let first = SegmentReader::new(file).next().transpose()?;
-    Ok(match first.map(|entry| entry.parsed) {
-        Some(Parsed::Header(header)) => mode_by_name(&header.redaction.mode),
-        _ => Mode::default(),
-    })
-}
-
-/// The mode with this name; for an unknown name, the default, which redacts secrets.
-fn mode_by_name(name: &str) -> Mode {
-    Mode::from_name(name).unwrap_or_default()
-}
-
-/// Redacts the text by the recording's mode.
-fn redact(mode: Mode, text: &str) -> io::Result<String> {
-    let redactor = Redactor::new(mode, Vec::new(), random()?);
-    Ok(redactor.own_text(text).into_owned())
+    let mode = match first.map(|entry| entry.parsed) {
+        Some(Parsed::Header(header)) => Mode::from_name(&header.redaction.mode),
+        _ => None,
+    };
+    Ok(mode.unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! `acp-relay inspect …`: commands that work on recordings, one file per subcommand.
 //!
 //! They rely on `crate::recording` for the format and the filter language. `select` opens recordings
-//! and visits the selected events, `printer` and `text` make lines for people.
+//! and visits the selected events, `printer` makes lines of events.
 
 mod chunk_run;
 mod command;
@@ -19,7 +19,6 @@ mod scrub;
 mod select;
 mod show;
 mod stats;
-mod text;
 mod verify;
 mod viewer;
 

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::value::RawValue;
 
 use super::chunk_run::{ChunkFolder, ChunkRun};
-use super::text::{Paint, Tone, duration, excerpt, size, summary, timestamp};
 use crate::cli::console::{Output, note};
+use crate::cli::text::{Paint, Tone, duration, excerpt, size, summary, timestamp};
 use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::rfc3339;
 use crate::recording::{
@@ -95,7 +95,7 @@ impl Printer {
             escape(&header.redaction.mode),
         );
         let line = self.paint.line(line.chars().count(), None, &line);
-        self.output.line(line.as_bytes());
+        self.output.line(line);
     }
 
     /// Prints the line as it is; an answer with its duration and the number of its request.
@@ -107,7 +107,7 @@ impl Printer {
             (Some((n, took)), Ok(line)) => {
                 let took = timestamp(took);
                 let text = format!(r#"{{"took":{took},"request":{n},"event":{line}}}"#);
-                self.output.line(text.as_bytes());
+                self.output.line(text);
             }
             _ => self.output.line(line),
         }
@@ -133,13 +133,13 @@ impl Printer {
         };
         let line = head(event.n, event.t) + &what;
         let line = self.paint.line(HEAD_WIDTH, tone(&event.kind), &line);
-        self.output.line(line.as_bytes());
+        self.output.line(line);
         if let EventKind::Message(message) = &event.kind
             && self.style.bodies
             && let Some(bytes) = message.body.bytes()
         {
             let body = format!("{:>HEAD_WIDTH$}{}", "", printable(bytes));
-            self.output.line(body.as_bytes());
+            self.output.line(body);
         }
     }
 
@@ -165,7 +165,7 @@ impl Printer {
         let line = format!("{head}{edge} {title}{lasted} ({size}): {text}");
         let tone = sender_tone(&run.message);
         let line = self.paint.line(HEAD_WIDTH, Some(tone), &line);
-        self.output.line(line.as_bytes());
+        self.output.line(line);
     }
 
     /// Describes a message and the exchange that it belongs to.

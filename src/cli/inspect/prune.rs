@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::select::report_unreadable;
-use super::text::size;
 use crate::cli::console::Output;
+use crate::cli::text::size;
 use crate::cli::{exit, limits, record};
 use crate::observe::recorder::{Retention, prune};
 
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Prune) -> Result<ExitCode, ExitCode> {
             true => json!({"name": name, "bytes": deleted.bytes, "why": why}).to_string(),
             false => format!("{name}  {:>10}  {why}", size(deleted.bytes)),
         };
-        output.line(line.as_bytes());
+        output.line(line);
     }
     let last = match args.json {
         true => json!({"left": pruned.remaining}).to_string(),
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Prune) -> Result<ExitCode, ExitCode> {
             size(pruned.remaining),
         ),
     };
-    output.line(last.as_bytes());
+    output.line(last);
     let mut code = exit::SUCCESS;
     for (path, error) in &pruned.failed {
         output.flush();

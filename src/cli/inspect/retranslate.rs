@@ -59,17 +59,42 @@ pub(super) fn retranslate(
     let Some(header) = recording.header() else {
         return Ok(result);
     };
-    let mut state = match begin(&header, recording, tables)? {
-        Ok(Some(again)) => again,
-        Ok(None) => return Ok(result),
-        Err(why) => {
-            result.why = Some(why);
+    let [client, agent] = [&header.client, &header.agent].map(|peer| match &*peer.dialect {
+        "" | "canonical" => DialectChoice::Canonical,
+        "auto" => DialectChoice::Auto,
+        name => DialectChoice::Named(name.to_owned()),
+    });
+    if client == DialectChoice::Canonical && agent == DialectChoice::Canonical {
+        return Ok(result);
+    }
+    result.why = obstacle(&header, tables);
+    if result.why.is_some() {
+        return Ok(result);
+    }
+    let options = match DialectOptions::new(&tables.library, &client, &agent) {
+        Ok(options) => options.in_folder(&folder(recording)?),
+        Err(unknown) => {
+            result.why = Some(unknown.to_string());
             return Ok(result);
         }
     };
+    let limits = Arc::new(Limits::default());
+    let traits = LinkTraits {
+        client_half_close: true,
+        agent_half_close: true,
+        agent_is_child: false,
+        agent_is_replayed: header.agent.name.starts_with("replay:"),
+        announce_exit: false,
+    };
+    let mut state = Retranslator {
+        out: Outbox::new(&limits),
+        conversation: Conversation::new(limits, traits, options),
+        began: Instant::now(),
+        expected: BTreeMap::new(),
+        altered: HashSet::new(),
+    };
     for entry in recording.entries() {
         let (segment, entry) = entry?;
-        let at = entry.at;
         let Some(event) = entry.parsed.event() else {
             continue;
         };
@@ -81,14 +106,12 @@ pub(super) fn retranslate(
             EventKind::Message(message) => {
                 if let Some(verdict) = state.check(event.n, event.t, message) {
                     result.compared += 1;
-                    let id = "translation";
-                    let defect = |text| Defect {
+                    result.findings.extend(verdict.err().map(|text| Defect {
                         segment,
-                        at,
-                        id,
+                        at: entry.at,
+                        id: "translation",
                         text,
-                    };
-                    result.findings.extend(verdict.err().map(defect));
+                    }));
                 }
                 continue;
             }
@@ -105,26 +128,9 @@ pub(super) fn retranslate(
     Ok(result)
 }
 
-/// The conversation at its beginning; `None` if nothing is translated in it, or the reason why it
-/// cannot be repeated.
-fn begin(
-    header: &Header,
-    recording: &Recording,
-    current: &CurrentTables,
-) -> io::Result<Result<Option<Retranslator>, String>> {
-    let choice = |dialect: &str| match dialect {
-        "" | "canonical" => DialectChoice::Canonical,
-        "auto" => DialectChoice::Auto,
-        name => DialectChoice::Named(name.to_owned()),
-    };
-    let (client, agent) = (
-        choice(&header.client.dialect),
-        choice(&header.agent.dialect),
-    );
-    if client == DialectChoice::Canonical && agent == DialectChoice::Canonical {
-        return Ok(Ok(None));
-    }
-    let why = match (&header.tables, header.redaction.mode.as_str()) {
+/// Why the conversation cannot be repeated from its beginning.
+fn obstacle(header: &Header, current: &CurrentTables) -> Option<String> {
+    match (&header.tables, header.redaction.mode.as_str()) {
         (None, _) => Some("it does not name its tables".to_owned()),
         (Some(tables), _) if *tables != current.digest => Some(format!(
             "it was made by tables {tables}, these are {}",
@@ -133,29 +139,7 @@ fn begin(
         (_, mode @ ("meta" | "structure")) => Some(format!("its texts were left out ({mode})")),
         _ if header.first != 1 => Some("its beginning is missing".to_owned()),
         _ => None,
-    };
-    if let Some(why) = why {
-        return Ok(Err(why));
     }
-    let options = match DialectOptions::new(&current.library, &client, &agent) {
-        Ok(options) => options.in_folder(&folder(recording)?),
-        Err(unknown) => return Ok(Err(unknown.to_string())),
-    };
-    let limits = Arc::new(Limits::default());
-    let traits = LinkTraits {
-        client_half_close: true,
-        agent_half_close: true,
-        agent_is_child: false,
-        agent_is_replayed: header.agent.name.starts_with("replay:"),
-        announce_exit: false,
-    };
-    Ok(Ok(Some(Retranslator {
-        out: Outbox::new(&limits),
-        conversation: Conversation::new(limits, traits, options),
-        began: Instant::now(),
-        expected: BTreeMap::new(),
-        altered: HashSet::new(),
-    })))
 }
 
 /// The folder in which the relay opened a session itself, for a client that knows no sessions.

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
-use super::text::{Paint, Tone};
 use crate::cli::console::{self, Output, note};
 use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
+use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::{Side, printable};
 use crate::recording::filter::{Field, Filter};
 use crate::recording::{
@@ -126,6 +126,18 @@ pub(super) fn report_unreadable(path: &Path, error: &io::Error) -> ExitCode {
     exit::fail(exit::NO_INPUT, &why)
 }
 
+/// The lines of a recording. An error was reported.
+fn entries<'a>(
+    file: &'a Path,
+    recording: &'a Recording,
+) -> impl Iterator<Item = Result<Entry, ExitCode>> + 'a {
+    let entries = recording.entries();
+    entries.map(|entry| match entry {
+        Ok((_, entry)) => Ok(entry),
+        Err(error) => Err(report_unreadable(file, &error)),
+    })
+}
+
 impl ValueEnum for View {
     fn value_variants<'a>() -> &'a [Self] {
         &[
@@ -155,9 +167,8 @@ impl Selection {
         let recording = recording(&self.file)?;
         let mut annotations = Annotations::for_filter(self.filter.as_ref());
         let (mut received, mut rotated) = ([false; 2], None);
-        for entry in recording.entries() {
-            let (_, entry) = entry.map_err(|error| report_unreadable(&self.file, &error))?;
-            match entry.parsed {
+        for entry in entries(&self.file, &recording) {
+            match entry?.parsed {
                 Parsed::Event(event) => {
                     rotated = match event.kind {
                         EventKind::End { rotated, .. } => Some(rotated),
@@ -196,8 +207,8 @@ impl OpenSelection<'_> {
     }
 
     /// All lines, also those not selected.
-    pub(super) fn entries(&self) -> impl Iterator<Item = io::Result<(usize, Entry)>> + '_ {
-        self.recording.entries()
+    pub(super) fn entries(&self) -> impl Iterator<Item = Result<Entry, ExitCode>> + '_ {
+        entries(&self.selection.file, &self.recording)
     }
 
     /// Visits what the recording holds, without the events that the filter excludes, and whether it
@@ -221,9 +232,8 @@ impl OpenSelection<'_> {
     pub(super) fn each_in_order(&self, mut visit: impl FnMut(Part<'_>)) -> Result<(), ExitCode> {
         let mut damaged = 0_u64;
         let mut order = self.view.in_order();
-        for entry in self.recording.entries() {
-            let unreadable = |error| report_unreadable(&self.selection.file, &error);
-            match entry.map_err(unreadable)?.1.parsed {
+        for entry in self.entries() {
+            match entry?.parsed {
                 Parsed::Header(header) => visit(Part::Header(&header)),
                 Parsed::Event(event) => order.push(*event, |event| visit(Part::Event(event))),
                 Parsed::Invalid(_) => {
@@ -285,7 +295,7 @@ impl Recordings {
         }
         let name = printable(selection.file.to_string_lossy().as_bytes());
         let name = self.paint.tone(Tone::Strong, &format!("{name}:"));
-        self.output.line(name.as_bytes());
+        self.output.line(name);
     }
 
     /// The exit code: that of the first unreadable recording, else `code`.

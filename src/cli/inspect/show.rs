@@ -53,8 +53,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, ExitCode> {
     let mut any_selected = args.selection.filter.is_none();
     let mut order = opened.view.in_order();
     for entry in opened.entries() {
-        let unreadable = |error| report_unreadable(&args.selection.file, &error);
-        let (_, entry) = entry.map_err(unreadable)?;
+        let entry = entry?;
         match entry.parsed {
             Parsed::Event(event) if !args.style.json => {
                 order.push(*event, |event| {

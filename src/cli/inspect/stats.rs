@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::select::{Part, Recordings, Selection};
-use super::text::{Paint, Tone, duration, excerpt, size};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
+use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::{
     EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json,
@@ -45,28 +45,30 @@ struct Statistics {
     agent: Traffic,
     turns: Durations,
     /// Stop reasons of turns.
-    stop_reasons: BTreeMap<String, u64>,
+    stop_reasons: Counts,
     first_update: Durations,
     permission: Durations,
     /// By the calling side, and the method.
-    #[serde(serialize_with = "method_list")]
+    #[serde(serialize_with = "values")]
     methods: BTreeMap<(&'static str, String), Method>,
     /// Kinds of `session/update`.
-    updates: BTreeMap<String, u64>,
-    rules: BTreeMap<String, u64>,
-    notes: BTreeMap<String, u64>,
-    links: BTreeMap<String, u64>,
+    updates: Counts,
+    rules: Counts,
+    notes: Counts,
+    links: Counts,
     noise: u64,
     stderr_bytes: u64,
     missing_events: u64,
-    #[serde(skip)]
-    view: View,
+    file: String,
     #[serde(skip)]
     conversation: Exchanges,
     /// Open prompts without an update so far, by session: the times of their requests.
     #[serde(skip)]
     open_prompts: BTreeMap<String, u64>,
 }
+
+/// How often each name occurs.
+type Counts = BTreeMap<String, u64>;
 
 /// Messages and their bytes.
 #[derive(Debug, Default, Serialize)]
@@ -76,13 +78,16 @@ struct Traffic {
 }
 
 /// Statistics of a method.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct Method {
+    from: &'static str,
+    method: String,
     requests: u64,
     notifications: u64,
     errors: u64,
+    unanswered: u64,
     /// From the request to the answer.
-    times: Durations,
+    took: Durations,
     /// Of requests, notifications and answers.
     bytes: u64,
 }
@@ -97,137 +102,16 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
     recordings.each(|to, selection| {
         let stats = Statistics::of(selection, args.at)?;
         if args.json {
-            let mut value = json!(stats);
-            value["file"] = selection.file.display().to_string().into();
-            to.output.line(value.to_string().as_bytes());
-        } else {
-            to.head(selection);
-            let text = text(&stats, to.paint);
-            to.output.bytes(text.as_bytes());
+            to.output.line(json!(stats).to_string());
+            return Ok(());
+        }
+        to.head(selection);
+        for line in stats.lines(to.paint) {
+            to.output.line(line.trim_end());
         }
         Ok(())
     });
     Ok(recordings.done(exit::SUCCESS))
-}
-
-/// Statistics as text.
-fn text(stats: &Statistics, paint: Paint) -> String {
-    let mut out = String::new();
-    let mut line = |text: &str| {
-        out.push_str(text.trim_end());
-        out.push('\n');
-    };
-    let sent = |sent: &Traffic| format!("{} messages, {}", sent.frames, size(sent.bytes));
-    let (client, agent) = (sent(&stats.client), sent(&stats.agent));
-    line(&format!(
-        "{}: client {client}; agent {agent}",
-        duration(stats.lasted)
-    ));
-    line("");
-    let heads = format!(
-        "{:<42}{:>6}{:>10}{:>10}{:>10}",
-        "", "count", "p50", "p99", "max"
-    );
-    line(&paint.tone(Tone::Strong, &heads));
-    for (name, times) in [
-        ("turn", &stats.turns),
-        ("first update of a turn", &stats.first_update),
-        ("wait for permission", &stats.permission),
-    ] {
-        let count = times.count();
-        line(&format!("{name:<42}{count:>6}{}", durations(times)));
-    }
-    line("");
-    let heads = format!(
-        "{:<28}{:>6}{:>5}{:>5}{:>5}{:>10}{:>10}{:>10}",
-        "method", "count", "fail", "open", "note", "p50", "p99", "max"
-    );
-    for side in ["client", "agent"] {
-        let of_side = |((from, _), _): &(&(&str, String), _)| *from == side;
-        let mut methods = stats.methods.iter().filter(of_side).peekable();
-        if methods.peek().is_some() {
-            let heads = heads.replacen("method", &format!("{side:<6}"), 1);
-            line(&paint.tone(Tone::Strong, &heads));
-        }
-        for ((_, name), method) in methods {
-            let row = row(name, method);
-            line(&match method.errors {
-                0 => row,
-                _ => paint.tone(Tone::Odd, &row),
-            });
-        }
-    }
-    for (title, counts) in [
-        ("stop reasons", &stats.stop_reasons),
-        ("updates", &stats.updates),
-        ("rules", &stats.rules),
-        ("notes", &stats.notes),
-        ("links", &stats.links),
-    ] {
-        if !counts.is_empty() {
-            line("");
-            line(&paint.tone(Tone::Strong, title));
-            line(&list(counts));
-        }
-    }
-    for (count, what) in [
-        (stats.noise, "lines that were no message"),
-        (stats.stderr_bytes, "bytes on stderr"),
-        (stats.missing_events, "events missing in gaps"),
-    ] {
-        if count > 0 {
-            line(&format!("{count} {what}"));
-        }
-    }
-    out
-}
-
-fn row(name: &str, method: &Method) -> String {
-    let blank = |count: u64| match count {
-        0 => String::new(),
-        count => count.to_string(),
-    };
-    format!(
-        "{:<28}{:>6}{:>5}{:>5}{:>5}{}",
-        excerpt(name.as_bytes()),
-        blank(method.requests),
-        blank(method.errors),
-        blank(method.unanswered()),
-        blank(method.notifications),
-        durations(&method.times),
-    )
-}
-
-fn durations(times: &Durations) -> String {
-    times
-        .percentiles()
-        .map(|micros| format!("{:>10}", micros.map(duration).unwrap_or_default()))
-        .concat()
-}
-
-/// `name count, name count`, in lines.
-fn list(counts: &BTreeMap<String, u64>) -> String {
-    let mut out = String::new();
-    let mut column = WIDTH;
-    for (name, count) in counts {
-        let item = format!("{} {count}", excerpt(name.as_bytes()));
-        let length = item.chars().count() + 2;
-        if column + length > WIDTH {
-            out.push_str(if out.is_empty() { "  " } else { ",\n  " });
-            column = 2;
-        } else {
-            out.push_str(", ");
-        }
-        column += length;
-        out.push_str(&item);
-    }
-    out
-}
-
-impl Method {
-    const fn unanswered(&self) -> u64 {
-        self.requests.saturating_sub(self.times.count() as u64)
-    }
 }
 
 impl Durations {
@@ -241,40 +125,41 @@ impl Durations {
         })
     }
 
-    const fn count(&self) -> usize {
-        self.0.len()
+    fn columns(&self) -> String {
+        let column =
+            |micros: Option<u64>| format!("{:>10}", micros.map(duration).unwrap_or_default());
+        self.percentiles().map(column).concat()
     }
 }
 
 impl Serialize for Durations {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let [p50, p99, max] = self
-            .percentiles()
-            .map(|at| at.map(|micros| micros as f64 / 1e6));
-        json!({"count": self.count(), "p50": p50, "p99": p99, "max": max}).serialize(to)
+        let seconds = |micros: Option<u64>| micros.map(|micros| micros as f64 / 1e6);
+        let [p50, p99, max] = self.percentiles().map(seconds);
+        json!({"count": self.0.len(), "p50": p50, "p99": p99, "max": max}).serialize(to)
     }
 }
 
-fn seconds<S: Serializer>(micros: &u64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(*micros as f64 / 1e6)
+fn values<K, V: Serialize, S: Serializer>(map: &BTreeMap<K, V>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(map.values())
 }
 
-fn method_list<S: Serializer>(
-    methods: &BTreeMap<(&'static str, String), Method>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    to.collect_seq(methods.iter().map(|((from, name), method)| {
-        json!({
-            "from": from,
-            "method": name,
-            "requests": method.requests,
-            "notifications": method.notifications,
-            "errors": method.errors,
-            "unanswered": method.unanswered(),
-            "took": method.times,
-            "bytes": method.bytes,
-        })
-    }))
+/// `name count, name count`, in lines.
+fn list(counts: &Counts) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (name, count) in counts {
+        let item = format!("{} {count}", excerpt(name.as_bytes()));
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + item.chars().count() + 4 <= WIDTH => {
+                *line += &format!(", {item}");
+                continue;
+            }
+            Some(line) => line.push(','),
+            None => {}
+        }
+        lines.push(format!("  {item}"));
+    }
+    lines
 }
 
 impl Statistics {
@@ -282,18 +167,79 @@ impl Statistics {
     fn of(selection: &Selection, view: View) -> Result<Self, ExitCode> {
         let opened = selection.open(ViewFilter::new_empty(view))?;
         let mut stats = Self {
-            view,
+            file: selection.file.display().to_string(),
             ..Self::default()
         };
         opened.each(|part, in_view| {
             if let Part::Event(event) = part {
                 stats.count_rules(event);
                 if in_view {
-                    stats.count(event);
+                    stats.count(event, view);
                 }
             }
         })?;
+        for method in stats.methods.values_mut() {
+            let answered = method.took.0.len() as u64;
+            method.unanswered = method.requests.saturating_sub(answered);
+        }
         Ok(stats)
+    }
+
+    /// The statistics as text.
+    fn lines(&self, paint: Paint) -> Vec<String> {
+        const TIMES: &str = "       p50       p99       max";
+        let strong = |text: &str| paint.tone(Tone::Strong, text);
+        let sent = |sent: &Traffic| format!("{} messages, {}", sent.frames, size(sent.bytes));
+        let (client, agent) = (sent(&self.client), sent(&self.agent));
+        let lasted = duration(self.lasted);
+        let mut lines = vec![
+            format!("{lasted}: client {client}; agent {agent}"),
+            String::new(),
+        ];
+        lines.push(strong(&format!("{:<42}{:>6}{TIMES}", "", "count")));
+        for (name, times) in [
+            ("turn", &self.turns),
+            ("first update of a turn", &self.first_update),
+            ("wait for permission", &self.permission),
+        ] {
+            lines.push(format!("{name:<42}{:>6}{}", times.0.len(), times.columns()));
+        }
+        lines.push(String::new());
+        for side in ["client", "agent"] {
+            let mut methods = self
+                .methods
+                .values()
+                .filter(|method| method.from == side)
+                .peekable();
+            if methods.peek().is_some() {
+                let [count, fail, open, note] = ["count", "fail", "open", "note"];
+                let heads = format!("{side:<28}{count:>6}{fail:>5}{open:>5}{note:>5}{TIMES}");
+                lines.push(strong(&heads));
+            }
+            lines.extend(methods.map(|method| method.line(paint)));
+        }
+        for (title, counts) in [
+            ("stop reasons", &self.stop_reasons),
+            ("updates", &self.updates),
+            ("rules", &self.rules),
+            ("notes", &self.notes),
+            ("links", &self.links),
+        ] {
+            if !counts.is_empty() {
+                lines.extend([String::new(), strong(title)]);
+                lines.extend(list(counts));
+            }
+        }
+        for (count, what) in [
+            (self.noise, "lines that were no message"),
+            (self.stderr_bytes, "bytes on stderr"),
+            (self.missing_events, "events missing in gaps"),
+        ] {
+            if count > 0 {
+                lines.push(format!("{count} {what}"));
+            }
+        }
+        lines
     }
 
     /// Counts what does not depend on the view: exchanges and applied rules. They may be recorded
@@ -316,10 +262,10 @@ impl Statistics {
         }
     }
 
-    fn count(&mut self, event: &RecordedEvent) {
+    fn count(&mut self, event: &RecordedEvent, view: View) {
         self.lasted = self.lasted.max(event.t);
         match &event.kind {
-            EventKind::Message(message) => self.message(event, message),
+            EventKind::Message(message) => self.message(event, message, view),
             EventKind::Stderr(body) => self.stderr_bytes += body.len(),
             EventKind::Note { name, .. } => count(&mut self.notes, name),
             EventKind::Link { side, event, .. } => {
@@ -331,7 +277,7 @@ impl Statistics {
         }
     }
 
-    fn message(&mut self, event: &RecordedEvent, message: &Message) {
+    fn message(&mut self, event: &RecordedEvent, message: &Message, view: View) {
         let from = message.to.other();
         let sent = match from {
             Side::Client => &mut self.client,
@@ -339,15 +285,14 @@ impl Statistics {
         };
         sent.frames += 1;
         sent.bytes += message.body.len();
-        // Of an answer that is recorded as received and as sent, one event is in the view. It
-        // counts for the method of the request in that view.
-        let is_answer = message.kind.is_some_and(Kind::is_answer);
-        let exchange = self.conversation.exchange_in(self.view, event.n);
-        let asked = exchange.filter(|_| is_answer);
-        let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
         let Some(kind) = message.kind else {
             return;
         };
+        // Of an answer that is recorded as received and as sent, one event is in the view. It
+        // counts for the method of the request in that view.
+        let exchange = self.conversation.exchange_in(view, event.n);
+        let asked = exchange.filter(|_| kind.is_answer());
+        let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
         let caller = if kind.is_answer() { message.to } else { from };
         let name = asked
             .map(|asked| asked.method.as_str())
@@ -361,6 +306,7 @@ impl Statistics {
             .methods
             .entry((caller.name(), name.clone()))
             .or_default();
+        (method.from, method.method) = (caller.name(), name.clone());
         method.bytes += message.body.len();
         match kind {
             Kind::Request => method.requests += 1,
@@ -368,51 +314,70 @@ impl Statistics {
             Kind::Result => {}
             Kind::Error => method.errors += 1,
         }
-        method.times.0.extend(took);
+        method.took.0.extend(took);
+        let body = || {
+            message
+                .body
+                .bytes()
+                .and_then(|bytes| parse_json(bytes))
+                .unwrap_or_default()
+        };
         match (caller, name.as_str()) {
             (Side::Client, "session/prompt") if kind == Kind::Request => {
                 self.open_prompts.insert(session, event.t);
             }
-            (Side::Client, "session/prompt") => self.turn_end(&session, took, message),
-            (Side::Agent, "session/update") => self.update(event.t, &session, message),
+            (Side::Client, "session/prompt") => {
+                self.open_prompts.remove(&session);
+                self.turns.0.extend(took);
+                let reason = match kind {
+                    Kind::Error => "error".to_owned(),
+                    _ => body()["result"]["stopReason"]
+                        .as_str()
+                        .unwrap_or("?")
+                        .to_owned(),
+                };
+                count(&mut self.stop_reasons, &reason);
+            }
+            (Side::Agent, "session/update") => {
+                let body = body();
+                let kind = body["params"]["update"]["sessionUpdate"]
+                    .as_str()
+                    .unwrap_or("?");
+                count(&mut self.updates, kind);
+                let is_output =
+                    kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
+                if is_output && let Some(asked) = self.open_prompts.remove(&session) {
+                    self.first_update.0.push(event.t.saturating_sub(asked));
+                }
+            }
             (Side::Agent, "session/request_permission") => self.permission.0.extend(took),
             _ => {}
         }
     }
+}
 
-    fn turn_end(&mut self, session: &str, took: Option<u64>, message: &Message) {
-        self.open_prompts.remove(session);
-        self.turns.0.extend(took);
-        let body = message
-            .body
-            .bytes()
-            .and_then(|bytes| parse_json(bytes))
-            .unwrap_or_default();
-        let reason = match message.kind {
-            Some(Kind::Error) => Some("error"),
-            _ => body.pointer("/result/stopReason").and_then(Value::as_str),
+impl Method {
+    fn line(&self, paint: Paint) -> String {
+        let blank = |count: u64| match count {
+            0 => String::new(),
+            count => count.to_string(),
         };
-        count(&mut self.stop_reasons, reason.unwrap_or("?"));
-    }
-
-    fn update(&mut self, t: u64, session: &str, message: &Message) {
-        let body = message
-            .body
-            .bytes()
-            .and_then(|bytes| parse_json(bytes))
-            .unwrap_or_default();
-        let kind = body
-            .pointer("/params/update/sessionUpdate")
-            .and_then(Value::as_str);
-        let kind = kind.unwrap_or("?");
-        count(&mut self.updates, kind);
-        let is_output = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-        if is_output && let Some(asked) = self.open_prompts.remove(session) {
-            self.first_update.0.push(t.saturating_sub(asked));
+        let line = format!(
+            "{:<28}{:>6}{:>5}{:>5}{:>5}{}",
+            excerpt(self.method.as_bytes()),
+            blank(self.requests),
+            blank(self.errors),
+            blank(self.unanswered),
+            blank(self.notifications),
+            self.took.columns(),
+        );
+        match self.errors {
+            0 => line,
+            _ => paint.tone(Tone::Odd, line.trim_end()),
         }
     }
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+fn count(counts: &mut Counts, name: &str) {
     *counts.entry(name.to_owned()).or_default() += 1;
 }

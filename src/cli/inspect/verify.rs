@@ -71,21 +71,14 @@ fn check(
     let translations = translations.map_err(|error| report_unreadable(path, &error))?;
     report.findings.extend(translations.findings);
     let is_intact = report.findings.is_empty();
-    let file = |segment: usize| {
-        let path = recording
-            .segments
-            .get(segment)
-            .map_or(path, PathBuf::as_path);
-        path.display().to_string()
-    };
+    let findings = report.findings.iter().map(|finding| {
+        let file = recording.segments.get(finding.segment);
+        let file = file.map_or(path, PathBuf::as_path).display().to_string();
+        (file, finding)
+    });
     if args.json {
-        let findings = report.findings.iter().map(|finding| {
-            json!({
-                "file": file(finding.segment),
-                "at": finding.at,
-                "id": finding.id,
-                "what": finding.text,
-            })
+        let findings = findings.map(|(file, finding)| {
+            json!({"file": file, "at": finding.at, "id": finding.id, "what": finding.text})
         });
         let value = json!({
             "name": recording.name,
@@ -95,13 +88,15 @@ fn check(
             "translations": {"again": translations.compared, "why": translations.why},
             "findings": findings.collect::<Vec<_>>(),
         });
-        output.line(value.to_string().as_bytes());
+        output.line(value.to_string());
         return Ok(is_intact);
     }
-    for finding in &report.findings {
-        let (file, at) = (file(finding.segment), finding.at);
-        let line = format!("{file}: byte {at}: {}: {}", finding.id, finding.text);
-        output.line(printable(line.as_bytes()).as_bytes());
+    for (file, finding) in findings {
+        let line = format!(
+            "{file}: byte {}: {}: {}",
+            finding.at, finding.id, finding.text
+        );
+        output.line(printable(line.as_bytes()));
     }
     let verdict = match (report.findings.len(), report.ended) {
         (0, true) => "intact".to_owned(),
@@ -119,6 +114,6 @@ fn check(
     let (events, segments) = (report.events, report.segments);
     let name = printable(recording.name.as_bytes());
     let line = format!("{name}: {events} events in {segments} segments: {verdict}");
-    output.line(line.as_bytes());
+    output.line(line);
     Ok(is_intact)
 }

@@ -73,24 +73,23 @@ pub(super) struct Agent {
 
 /// Runs the subcommand.
 pub(super) fn run(args: Agent) -> ExitCode {
-    if (args.unmatched == Unmatched::Forward) != args.forward.is_some() {
-        if args.forward.is_none() {
+    let unmatched = match (args.unmatched, &args.forward) {
+        (Unmatched::Forward, None) => {
             let fault = "--unmatched forward needs a live agent: --forward ENDPOINT";
             return exit::fail(exit::USAGE, &fault);
         }
-        if args.unmatched == Unmatched::Nearest {
+        (Unmatched::Nearest, Some(_)) => {
             let fault = "--forward and --unmatched nearest exclude each other; give only one";
             return exit::fail(exit::USAGE, &fault);
         }
-    }
+        (_, Some(_)) => Unmatched::Forward,
+        (unmatched, None) => unmatched,
+    };
     let mut endpoint = ReplayAddress::new(args.file);
     endpoint.rules.matching = args.matching;
     endpoint.rules.speed = args.speed;
     endpoint.rules.max_idle = args.max_idle;
-    endpoint.rules.unmatched = match &args.forward {
-        Some(_) => Unmatched::Forward,
-        None => args.unmatched,
-    };
+    endpoint.rules.unmatched = unmatched;
     endpoint.forward = args.forward.map(Box::new);
     endpoint.fault = args.fault;
     endpoint.edge = args.edge;

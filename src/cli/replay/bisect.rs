@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::play::{Outcome, Play};
 use super::report;
-use crate::cli::console::Output;
+use crate::cli::console::{Output, counted};
 use crate::cli::log_redaction::clean;
 use crate::cli::{exit, processes};
 use crate::jsonrpc::printable;
@@ -80,7 +80,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
             None if outcome.is_same() => (false, "the same"),
             None => (true, "differs"),
         };
-        let line = format!("{}: {verdict}", counted(turns));
+        let line = format!("{}: {verdict}", turns_text(turns));
         output.line(clean(&line).as_bytes());
         output.flush();
         Ok(Attempt {
@@ -112,13 +112,8 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
         save(path, &prefix)?;
     }
     let last = prefix.steps.last().map_or(0, |step| step.n);
-    output.line(
-        format!(
-            "smallest failing prefix: {}, to event {last}",
-            counted(high)
-        )
-        .as_bytes(),
-    );
+    let turns = turns_text(high);
+    output.line(format!("smallest failing prefix: {turns}, to event {last}"));
     if args.until.is_none() {
         for line in report::lines(&args.file.display().to_string(), &outcome) {
             output.line(clean(&line).as_bytes());
@@ -127,11 +122,10 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     Ok(output.done(exit::VIOLATIONS))
 }
 
-fn counted(turns: usize) -> String {
+fn turns_text(turns: usize) -> String {
     match turns {
         0 => "the handshake alone".to_owned(),
-        1 => "1 turn".to_owned(),
-        turns => format!("{turns} turns"),
+        turns => counted(turns as u64, "turn"),
     }
 }
 

@@ -93,8 +93,7 @@ fn compare_file(
         args.play.run(&script, agent)
     });
     let outcome = played.inspect_err(|_| {
-        let why = "it could not be played".to_owned();
-        suites.push(Suite::unreadable(name.clone(), why));
+        suites.push(Suite::unreadable(name.clone(), "it could not be played"));
     })?;
     suites.push(report::suite(&name, &outcome));
     if args.json {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::play::Outcome;
-use crate::cli::junit::{Case, Suite, Verdict};
+use crate::cli::console::counted;
+use crate::cli::junit::{Case, Suite};
 use crate::jsonrpc::printable;
 use crate::recording::replay::ReplayDifference;
 use crate::recording::show_halves;
@@ -23,11 +24,7 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     for difference in compared.differences.iter().take(MAX_DIFFERENCES) {
         lines.push(heading(difference));
-        lines.extend(
-            changes(difference)
-                .into_iter()
-                .map(|line| format!("    {line}")),
-        );
+        lines.extend(changes(difference).iter().map(|line| format!("    {line}")));
     }
     let more = compared.differences.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
@@ -39,14 +36,10 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
             .iter()
             .map(|text| printable(text.as_bytes())),
     );
-    let verdict = if outcome.is_same() {
-        "the same".to_owned()
-    } else {
-        match compared.differences.len() {
-            0 => "it stopped early".to_owned(),
-            1 => "1 difference".to_owned(),
-            count => format!("{count} differences"),
-        }
+    let verdict = match compared.differences.len() {
+        0 if outcome.is_same() => "the same".to_owned(),
+        0 => "it stopped early".to_owned(),
+        count => counted(count as u64, "difference"),
     };
     lines.push(format!(
         "{}: {} turns, {} steps, {:.1} s: {verdict}",
@@ -60,23 +53,13 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
 
 /// The run as JSON.
 pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
-    let differences = outcome.compared.differences.iter().map(|one| {
-        json!({
-            "kind": one.kind,
-            "event": one.event,
-            "turn": one.turn,
-            "from": one.from.name(),
-            "what": one.title,
-            "patch": one.patch,
-        })
-    });
     json!({
         "file": name,
         "same": outcome.is_same(),
         "turns": outcome.compared.turns.len(),
         "steps": outcome.compared.steps,
         "seconds": outcome.took.as_secs_f64(),
-        "differences": differences.collect::<Vec<_>>(),
+        "differences": outcome.compared.differences,
         "troubles": outcome.troubles,
     })
 }
@@ -99,11 +82,8 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
                 0 => "handshake".to_owned(),
                 turn => format!("turn {turn} (event {})", compared.turns[turn - 1]),
             },
-            verdict: if lines.is_empty() {
-                Verdict::Passed
-            } else {
-                Verdict::Failed(lines)
-            },
+            faults: lines,
+            broken: false,
         }
     };
     Suite {
@@ -114,7 +94,7 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
 }
 
 /// One difference in one line: `turn 2  event 31  agent  changed  session/update tool_call`.
-pub(super) fn heading(difference: &ReplayDifference) -> String {
+fn heading(difference: &ReplayDifference) -> String {
     let turn = match difference.turn {
         0 => "handshake".to_owned(),
         turn => format!("turn {turn}"),
@@ -132,7 +112,7 @@ pub(super) fn heading(difference: &ReplayDifference) -> String {
 }
 
 /// The changes, one per line.
-pub(super) fn changes(difference: &ReplayDifference) -> Vec<String> {
+fn changes(difference: &ReplayDifference) -> Vec<String> {
     let all = difference.patch.as_array().map_or(&[][..], Vec::as_slice);
     let text = |change: &Value, name: &str| change[name].as_str().unwrap_or_default().to_owned();
     let mut lines: Vec<String> = all

@@ -33,9 +33,8 @@ pub struct Linter {
     /// Another segment follows this one, and has not been read (yet).
     rotated: bool,
     findings: Vec<Finding>,
-    /// By event: whether it is an answer, and its violations of the schema, each with the index of
-    /// its finding.
-    violations: HashMap<u64, (bool, Vec<(usize, Violation)>)>,
+    /// By event: whether it is an answer, and the indices of the findings that violate the schema.
+    violations: HashMap<u64, (bool, Vec<usize>)>,
 }
 
 impl Default for Linter {
@@ -137,9 +136,12 @@ impl Linter {
             n: request.n,
             t: request.t,
             side: Some(requester.other()),
-            what: String::new(),
-            repaired_from: None,
+            kind: Some(Kind::Request),
             method: Some(request.method.clone()),
+            what: String::new(),
+            violation: None,
+            remedies: Vec::new(),
+            repaired_from: None,
         })
         .collect()
     }
@@ -173,8 +175,8 @@ impl Linter {
         let answers = message.kind.is_some_and(Kind::is_answer);
         let request_method = message.method.as_deref().filter(|_| answers);
         let from = Some(message.to.other());
-        let verdict = self.schema.check_as(from, frame, request_method);
-        for violation in verdict.violations {
+        let mut verdict = self.schema.check_as(from, frame, request_method);
+        for violation in std::mem::take(&mut verdict.violations) {
             let known = match violation.kind {
                 ViolationKind::Unreadable => find_lone(frame.as_bytes()).is_some(),
                 ViolationKind::UnmatchedAnswer => twice || self.gaps,
@@ -189,20 +191,14 @@ impl Linter {
             if known {
                 continue;
             }
-            let rule = match (for_violation(violation.kind), violation.consequence) {
-                (rule, acp::Consequence::Refused) => rule,
-                (rule, _) if rule == &UNKNOWN_MEMBER => rule,
-                (_, acp::Consequence::Ignored) => &FORGIVEN,
-            };
-            let found = violation.found.as_deref().unwrap_or("nothing");
-            let what = match violation.pointer.as_str() {
-                "" => found.to_owned(),
-                pointer => format!("{pointer}: {found}; wanted: {}", violation.expected),
-            };
             let known = self.violations.entry(event.n).or_default();
             known.0 = answers;
-            known.1.push((self.findings.len(), violation));
-            self.report(rule, event, Some(message), what);
+            known.1.push(self.findings.len());
+            self.findings.push(Finding {
+                t: event.t,
+                method: message.method.clone(),
+                ..Finding::of_violation(event.n, &verdict, violation)
+            });
         }
     }
 
@@ -230,20 +226,17 @@ impl Linter {
     }
 
     /// Turns the violations that are not among those left into hints; returns the changed findings.
-    fn repair(
-        &mut self,
-        known: Vec<(usize, Violation)>,
-        rules: &str,
-        left: &[Violation],
-    ) -> Vec<Finding> {
-        let repaired = known.into_iter().filter(|(_, old)| !old.remains_in(left));
-        let change = |(at, _): (usize, _)| {
+    fn repair(&mut self, known: Vec<usize>, rules: &str, left: &[Violation]) -> Vec<Finding> {
+        let change = |at: usize| {
             let finding = &mut self.findings[at];
+            if finding.violation.as_ref()?.remains_in(left) {
+                return None;
+            }
             finding.repaired_from = Some(std::mem::replace(&mut finding.rule, &REPAIRED));
             finding.what = format!("repaired by {rules}: {}", finding.what);
-            finding.clone()
+            Some(finding.clone())
         };
-        repaired.map(change).collect()
+        known.into_iter().filter_map(change).collect()
     }
 
     fn report(
@@ -258,8 +251,11 @@ impl Linter {
             n: event.n,
             t: event.t,
             side: message.map(|message| message.to.other()),
+            kind: message.and_then(|message| message.kind),
             method: message.and_then(|message| message.method.clone()),
             what,
+            violation: None,
+            remedies: Vec::new(),
             repaired_from: None,
         });
     }

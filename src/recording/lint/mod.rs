@@ -9,4 +9,4 @@ mod rules;
 mod sessions;
 
 pub use linter::Linter;
-pub use rules::{Finding, LintRule, RULES, Severity};
+pub use rules::{Finding, LintRule, RULES, Remedy, Severity};

@@ -2,11 +2,14 @@
 
 use clap::ValueEnum;
 
-use crate::acp::ViolationKind;
-use crate::jsonrpc::Side;
+use serde::Serialize;
+
+use crate::acp::{CheckedMessage, Consequence, Violation, ViolationKind};
+use crate::jsonrpc::{Kind, Side};
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing
     Hint,
@@ -17,34 +20,84 @@ pub enum Severity {
 }
 
 /// A check of the linter.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct LintRule {
     /// Its id, in filters and for programs.
     pub id: &'static str,
     /// Its severity.
     pub severity: Severity,
     /// A sentence for people.
+    #[serde(rename = "message")]
     pub description: &'static str,
 }
 
-/// A finding of the linter.
-#[derive(Clone, Debug)]
+/// Something that is wrong in a conversation: a violation of the schema, or of its sequence.
+#[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The rule that was violated.
-    pub rule: &'static LintRule,
-    /// The number of the event.
+    /// The number of the event; in a capture, of the line.
     pub n: u64,
     /// Its time, in microseconds since the recording began.
     pub t: u64,
+    /// The rule that was violated.
+    #[serde(flatten)]
+    pub rule: &'static LintRule,
     /// The side that caused it, where known.
     pub side: Option<Side>,
+    /// The kind of the message, if it is one.
+    #[serde(skip)]
+    pub kind: Option<Kind>,
     /// The method of the message.
     pub method: Option<String>,
     /// The details for people; quoted text is verbatim.
     pub what: String,
+    /// The violation of the schema, if it is one.
+    #[serde(skip)]
+    pub violation: Option<Violation>,
+    /// The rules of dialects that repair it.
+    #[serde(skip)]
+    pub remedies: Vec<Remedy>,
     /// The rule of an earlier finding that this one replaces, because the relay's translation
     /// repaired it.
+    #[serde(skip)]
     pub repaired_from: Option<&'static LintRule>,
+}
+
+/// A rule of a dialect that repairs a violation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// Its id, as `table/rule`.
+    pub rule: String,
+    /// Why the rule exists.
+    pub why: String,
+}
+
+impl Finding {
+    /// A violation of the schema by a message at the place `n`.
+    #[must_use]
+    pub fn of_violation(n: u64, message: &CheckedMessage, violation: Violation) -> Self {
+        let rule = match (for_violation(violation.kind), violation.consequence) {
+            (rule, Consequence::Refused) => rule,
+            (rule, _) if rule == &UNKNOWN_MEMBER => rule,
+            (_, Consequence::Ignored) => &FORGIVEN,
+        };
+        let found = violation.found.as_deref().unwrap_or("nothing");
+        let what = match violation.pointer.as_str() {
+            "" => found.to_owned(),
+            pointer => format!("{pointer}: {found}; wanted: {}", violation.expected),
+        };
+        Self {
+            rule,
+            n,
+            t: 0,
+            side: message.from,
+            kind: message.kind,
+            method: message.method.clone(),
+            what,
+            violation: Some(violation),
+            remedies: Vec::new(),
+            repaired_from: None,
+        }
+    }
 }
 
 macro_rules! catalogue {
@@ -96,7 +149,7 @@ catalogue! {
 }
 
 /// The rule for a violation of the schema.
-pub(super) fn for_violation(kind: ViolationKind) -> &'static LintRule {
+fn for_violation(kind: ViolationKind) -> &'static LintRule {
     match kind {
         ViolationKind::NotJson => &NOISE,
         ViolationKind::Batch => &BATCH,

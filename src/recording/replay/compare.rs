@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::matching;
@@ -47,7 +48,7 @@ pub struct Comparison {
 }
 
 /// One difference.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayDifference {
     /// `missing`, `extra` or `changed`.
     pub kind: &'static str,
@@ -58,6 +59,7 @@ pub struct ReplayDifference {
     /// The sender.
     pub from: Side,
     /// A description for people: `session/update tool_call`, `result of session/prompt`.
+    #[serde(rename = "what")]
     pub title: String,
     /// A patch (RFC 6902) from the recorded message to the live one; null unless it is `changed`.
     pub patch: Value,

@@ -306,3 +306,31 @@ fn shells_complete_names_of_profiles_and_dialects_and_no_files() {
         assert!(show.contains("an alias:(auto canonical "), "dialect show");
     });
 }
+
+#[test]
+fn a_line_that_is_not_json_is_logged_with_its_beginning_and_without_secrets() {
+    block_on(async {
+        let key = format!("sk-ant-api03-{}AA", "x7Qd".repeat(23));
+        let long = "word ".repeat(40);
+        // In the last line, the key crosses the cut.
+        let agent = format!(
+            "printf 'Loading \\033[1mmodel\\007\\n'; echo '{long}'; echo 'a key {key}'; \
+             echo '{}{key}'; cat",
+            "y ".repeat(30)
+        );
+        let done = run(&["connect", "--", "sh", "-c", &agent], "").await;
+        let reported = done.stderr;
+        for expected in [
+            "not forwarded: Loading \\u{1b}[1mmodel\\u{7}",
+            &format!("not forwarded: {} … ", &long[..80]),
+            "not forwarded: a key ",
+            "not forwarded: y y y ",
+        ] {
+            assert!(reported.contains(expected), "no {expected}: {reported}");
+        }
+        assert!(
+            !reported.contains("sk-ant") && !reported.contains("x7Qd"),
+            "{reported}"
+        );
+    });
+}

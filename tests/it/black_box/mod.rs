@@ -5,7 +5,6 @@
 
 mod diagnostics;
 mod http;
-mod inspect;
 mod liveness;
 mod regressions;
 mod secrets;

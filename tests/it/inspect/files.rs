@@ -96,83 +96,6 @@ fn a_pipe_is_refused_where_it_would_be_read_twice() {
     answer(&["diff", &good, to], 0);
 }
 
-/// Damage is reported by each command that skips it; the linter does not blame the peers for it.
-#[test]
-fn damage_is_reported_by_each_command_that_skips_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
-    let text = fs::read_to_string(&good).unwrap();
-    let bad = folder.path().join("bad.acpr");
-    // The first request becomes unreadable.
-    fs::write(
-        &bad,
-        text.replacen(r#""is":"request""#, r#""is":"reqXest""#, 1),
-    )
-    .unwrap();
-    let bad = bad.to_str().unwrap();
-    for args in [
-        &["stats", bad][..],
-        &["lint", bad],
-        &["grep", "x", bad],
-        &["diff", bad, &good],
-        &["export", bad, "--to", "md"],
-    ] {
-        let reported = String::from_utf8(inspect(args).stderr).unwrap();
-        let expected = "1 damaged line was skipped: see `inspect verify`";
-        assert!(reported.contains(expected), "{args:?}: {reported}");
-    }
-    let found = String::from_utf8(inspect(&["lint", bad]).stdout).unwrap();
-    assert!(!found.contains("answer-without-request"), "{found}");
-}
-
-/// The reason is the same for all lines, so each has it.
-#[test]
-fn changed_line_breaks_are_reported_as_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
-    let text = fs::read_to_string(&good).unwrap();
-    fs::write(&good, text.replace('\n', "\r\n")).unwrap();
-    let reported = answer(&["verify", &good], 1);
-    assert!(reported.contains("it ends with CR LF"), "{reported}");
-}
-
-/// `verify` reports damage; a file that is no recording gets the same message as elsewhere.
-#[test]
-fn verify_distinguishes_damage_from_other_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
-    let whole = fs::read(&good).unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    fs::write(path("foreign.acpr"), "hello\nworld\n").unwrap();
-    fs::write(path("bytes.acpr"), [0xff; 300]).unwrap();
-    fs::write(path("newer.acpr"), newer(&whole)).unwrap();
-    for (name, reports) in [
-        ("foreign.acpr", "inspect import"),
-        ("bytes.acpr", "inspect import"),
-        ("newer.acpr", "use a newer acp-relay"),
-        ("missing.acpr", "no such file"),
-    ] {
-        let output = inspect(&["verify", &path(name), &good]);
-        let reported = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(66), "{name}: {reported}");
-        assert_eq!(reported.lines().count(), 1, "{name}: {reported}");
-        assert!(reported.contains(reports), "{name}: {reported}");
-        // The other file is checked nevertheless.
-        let reported = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            reported.contains("intact") && reported.lines().count() == 1,
-            "{reported}"
-        );
-    }
-    // Damage at the very beginning is damage.
-    for change in [&b"x"[..], b"\n"] {
-        let damaged = [&whole[..20], change, &whole[20 + change.len()..]].concat();
-        fs::write(path("damaged.acpr"), damaged).unwrap();
-        let output = inspect(&["verify", &path("damaged.acpr")]);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-    }
-}
-
 /// The recording with a header of a later version, whose checksum is right.
 fn newer(whole: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(whole).unwrap();
@@ -181,31 +104,4 @@ fn newer(whole: &[u8]) -> Vec<u8> {
     let content = content.replacen("\"acpr\":1", "\"acpr\":2", 1);
     let sum = crc32c::crc32c(content.as_bytes());
     format!("{content},\"crc\":\"{sum:08x}\"}}\n{rest}").into_bytes()
-}
-
-#[test]
-fn a_truncated_recording_is_shown_up_to_its_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
-    let torn = folder.path().join("torn.acpr");
-    let whole = fs::read(&good).unwrap();
-    fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
-    let output = inspect(&["show", torn.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0));
-    let reported = String::from_utf8(output.stderr).unwrap();
-    assert!(reported.contains("was cut off"), "{reported}");
-    assert!(output.stdout.len() > 1_000);
-}
-
-#[test]
-fn one_recording_is_listed_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = import(folder.path(), &capture(CAPTURES[4]), "good");
-    import(folder.path(), &capture(CAPTURES[3]), "other");
-    let all = answer(&["ls", folder.path().to_str().unwrap()], 0);
-    let one = answer(&["ls", &good], 0);
-    assert_eq!((all.lines().count(), one.lines().count()), (3, 2));
-    for line in one.lines() {
-        assert!(all.contains(line) && line.chars().count() <= 80, "{line}");
-    }
 }

@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use acp_relay::recording::lint::Linter;
+use acp_relay::recording::lint::{Linter, RULES, Severity};
 use acp_relay::recording::{EventKind, Header, RecordedEvent, open};
 
-use super::{CAPTURES, answer, capture, import, inspect, recording, vectors};
+use super::{CAPTURES, answer, capture, import, recording, vectors};
 
 #[test]
 fn lint_finds_exactly_the_violations_of_each_case() {
@@ -20,18 +20,28 @@ fn lint_finds_exactly_the_violations_of_each_case() {
         let (name, ids) = title.split_once(": ").unwrap();
         let expected: Vec<&str> = ids.split_whitespace().filter(|id| *id != "none").collect();
         let file = recording(folder.path(), &format!("c{at}"), &to_capture(case));
-        let found = lint(&file, "", expected.iter().any(|id| weight(id) == "error"));
+        let severity = |id: &&str| RULES.iter().find(|rule| rule.id == *id).unwrap().severity;
+        let fails = expected.iter().any(|id| severity(id) == Severity::Error);
+        let found = answer(&["lint", "--json", &file], i32::from(fails));
+        let id = |line: &str| {
+            let finding: Value = serde_json::from_str(line).unwrap();
+            finding["id"].as_str().unwrap().to_owned()
+        };
+        let found: Vec<String> = found.lines().map(id).collect();
         assert_eq!(found, expected, "{name}");
         seen.extend(found);
     }
     let list = answer(&["lint", "--list"], 0);
-    for line in list.lines() {
-        let id = line.split_whitespace().nth(1).unwrap();
+    for (rule, line) in RULES.iter().zip(list.lines()) {
+        assert!(line.contains(rule.id), "{line}");
         // A capture has no gaps; the others are tested in canon.
         let elsewhere = ["missing-events", "schema-forgiven", "not-json-rpc"];
         assert!(
-            seen.contains(id) || elsewhere.contains(&id) || id.starts_with("schema-"),
-            "{id} has no case"
+            seen.contains(rule.id)
+                || elsewhere.contains(&rule.id)
+                || rule.id.starts_with("schema-"),
+            "{} has no case",
+            rule.id
         );
     }
 }
@@ -93,41 +103,6 @@ fn found(events: &[RecordedEvent], goes_on: bool) -> BTreeSet<(u64, &'static str
         .collect()
 }
 
-#[test]
-fn filter_and_severity_decide_the_exit_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = recording(
-        folder.path(),
-        "x",
-        "{\"dir\":\"a2c\",\"ts\":0,\"raw\":\"hello\"}\n",
-    );
-    assert_eq!(lint(&file, "", true), ["noise"]);
-    assert_eq!(lint(&file, "not lint:noise", false), [""; 0]);
-    assert_eq!(lint(&file, "lint:no* and from:agent", true), ["noise"]);
-}
-
-#[test]
-fn a_recording_of_one_side_is_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let all = fs::read_to_string(capture(CAPTURES[4])).unwrap();
-    for (dir, reports) in [
-        ("c2a", "only messages of the client"),
-        ("a2c", "only messages of the agent"),
-        ("", ""),
-    ] {
-        let own = all.lines().filter(|line| line.contains(dir));
-        let own: Vec<&str> = own.collect();
-        let file = recording(folder.path(), &format!("of-{dir}"), &own.join("\n"));
-        let reported = String::from_utf8(inspect(&["lint", &file]).stderr).unwrap();
-        assert_eq!(
-            reported.contains("findings that need"),
-            !dir.is_empty(),
-            "{reported}"
-        );
-        assert!(reported.contains(reports), "{reported}");
-    }
-}
-
 /// The lines of a case as a capture.
 fn to_capture(case: &str) -> String {
     let lines = case.lines().skip(1).filter(|line| !line.is_empty());
@@ -141,25 +116,4 @@ fn to_capture(case: &str) -> String {
         format!("{{\"dir\":\"{dir}\",\"ts\":0,{body}}}\n")
     });
     lines.collect()
-}
-
-fn weight(id: &str) -> String {
-    let list = answer(&["lint", "--list"], 0);
-    let line = list
-        .lines()
-        .find(|line| line.split_whitespace().nth(1) == Some(id));
-    line.unwrap_or_else(|| panic!("no rule {id}"))
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .to_owned()
-}
-
-fn lint(file: &str, filter: &str, fails: bool) -> Vec<String> {
-    let found = answer(&["lint", "--json", file, filter], i32::from(fails));
-    let id = |line: &str| {
-        let finding: Value = serde_json::from_str(line).unwrap();
-        finding["id"].as_str().unwrap().to_owned()
-    };
-    found.lines().map(id).collect()
 }

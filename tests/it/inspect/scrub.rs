@@ -1,5 +1,5 @@
-//! Copies with the current rules: no secret in any member of a line, no partial copies, and a
-//! header with everything that was removed.
+//! Copies with the current rules: no secret in any member of a line, no partial copies.
+//! `vectors/commands/damage.trycmd` has what remains in the header.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,6 @@ use std::path::Path;
 use acp_relay::jsonrpc::{Kind, Side};
 use acp_relay::recording::write::{self, Stamp};
 use acp_relay::recording::{EventKind, Header, Message, Payload, VERSION};
-use serde_json::Value;
 
 use super::answer;
 
@@ -48,11 +47,6 @@ fn body() -> Payload {
     let text =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"_log/{KEY}","params":{{"t":"said"}}}}"#);
     Payload::Json(text.into())
-}
-
-fn header(file: &Path) -> Value {
-    let text = fs::read_to_string(file).unwrap();
-    serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
 #[test]
@@ -105,46 +99,4 @@ fn a_copy_is_complete_or_absent() {
     answer(&["scrub", &file, long.to_str().unwrap()], 0);
     let names = fs::read_dir(folder.path()).unwrap();
     assert_eq!(names.count(), 3, "there are other files than the copies");
-}
-
-#[test]
-fn earlier_redactions_stay_in_the_header() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = recording(folder.path(), body());
-    let scrub = |mode: &str, from: &str, name: &str| {
-        let to = folder.path().join(name);
-        let args = [
-            "scrub",
-            "--json",
-            "--redact",
-            mode,
-            from,
-            to.to_str().unwrap(),
-        ];
-        let reported: Value = serde_json::from_str(&answer(&args, 0)).unwrap();
-        let redact = header(&to)["redact"].clone();
-        assert_eq!(
-            (&reported["mode"], &reported["rules"]),
-            (&redact["mode"], &redact["rules"])
-        );
-        (to.to_str().unwrap().to_owned(), redact)
-    };
-    let (reduced, redact) = scrub("structure", &file, "reduced.acpr");
-    assert_eq!(redact["mode"], "structure");
-    let rules = redact["rules"].clone();
-    assert_ne!(rules, "none");
-    let (_, full) = scrub("full", &reduced, "full.acpr");
-    assert_eq!(full, redact);
-    let (_, less) = scrub("default", &reduced, "less.acpr");
-    assert_eq!(
-        (&less["mode"], &less["rules"]),
-        (&"structure".into(), &rules)
-    );
-    let (_, more) = scrub("meta", &reduced, "more.acpr");
-    assert_eq!(more["mode"], "meta");
-    let (_, own) = scrub("full", &file, "own.acpr");
-    assert_eq!(
-        (&own["mode"], &own["rules"]),
-        (&"full".into(), &"none".into())
-    );
 }

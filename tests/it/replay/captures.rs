@@ -32,14 +32,22 @@ async fn record(file: &Path, into: &Path) -> PathBuf {
     let mut args = vec!["replay", "client", file, "--"];
     args.extend([relay, "replay", "agent", file, "--record", folder]);
     args.extend(["--record-redact", "full"]);
-    let outcome = program::run(&args, "").await;
-    assert_eq!(outcome.code, Some(0), "{file}: {outcome:?}");
+    let (recording, code) = run_recorded(&args, into).await;
+    assert_eq!(code, 0, "{file}");
+    recording
+}
+
+/// Runs the program, which records one conversation into a folder. Returns the recording and the
+/// exit code.
+pub(super) async fn run_recorded(args: &[&str], into: &Path) -> (PathBuf, i32) {
+    let outcome = program::run(args, "").await;
+    assert!(matches!(outcome.code, Some(0 | 1)), "{outcome:?}");
     let mut files = std::fs::read_dir(into)
         .unwrap()
         .map(|file| file.unwrap().path());
     let recording = files.next().unwrap();
     assert_eq!(files.next(), None, "one conversation, one recording");
-    recording
+    (recording, outcome.code.unwrap())
 }
 
 /// The frames that one side sent, in order.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use acp_relay::jsonrpc::Side;
 use acp_relay::recording::replay::{IgnoreRules, Script, compare};
 
-use super::captures::captures;
+use super::captures::{captures, run_recorded};
 use crate::support::link::run;
 use crate::support::program;
 
@@ -23,14 +23,8 @@ async fn record(file: &Path, into: &Path, dialect: &str, agent: &[&str]) -> (Pat
     args.extend(["--agent-dialect", dialect, "--record-redact", "full"]);
     args.extend(["--record", into.to_str().unwrap()]);
     args.extend(agent);
-    let outcome = program::run(&args, "").await;
-    assert!(matches!(outcome.code, Some(0 | 1)), "{outcome:?}");
-    let mut files = std::fs::read_dir(into)
-        .unwrap()
-        .map(|file| file.unwrap().path());
-    let recording = files.next().unwrap();
-    assert_eq!(files.next(), None, "one conversation, one recording");
-    (recording, outcome.code == Some(0))
+    let (recording, code) = run_recorded(&args, into).await;
+    (recording, code == 0)
 }
 
 /// Asserts that two recordings hold the same conversation at an edge.

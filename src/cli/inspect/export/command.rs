@@ -15,6 +15,7 @@ use super::pcapng::Pcapng;
 use super::text::{Markdown, Mermaid};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
+use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::inspect::select::{Part, Selection, report_uncreatable};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
@@ -83,41 +84,68 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
         }
     };
     let (mut format, mut out) = (new_format(args.to), Vec::new());
+    let folds = matches!(args.to, Target::Md | Target::Mermaid);
+    let mut chunks = ChunkFolder::default();
     let mut conversation = Exchanges::default();
     let (mut messages, mut left_out, mut bodiless) = (0_u64, 0_u64, 0_u64);
-    let (mut begun, mut flushed) = (false, Ok(()));
+    let (mut header, mut last, mut flushed) = (None, 0, Ok(()));
     opened.each(|part, in_view| {
         let event = match part {
             Part::Event(event) => event,
-            Part::Header(header) if !begun => {
-                begun = true;
-                return format.begin(header, &mut out);
+            Part::Header(first) if header.is_none() => {
+                last = first.began;
+                header = Some(first.clone());
+                return format.begin(first, &mut out);
             }
             Part::Header(_) | Part::Damaged => return,
         };
         // An event outside of the view may show which request an answer belongs to.
         conversation.add(event);
+        if !in_view {
+            return;
+        }
         let exchange = conversation.exchange_in(at, event.n);
         let exchange = exchange.filter(|one| one.n != event.n);
         let took = exchange.map(|exchange| event.t.saturating_sub(exchange.requested_at));
+        let mut text = Vec::new();
         match &event.kind {
-            _ if !in_view => {}
             EventKind::Message(message) => {
-                let exported = Exported::new(event, message, took);
-                let written = exported.map(|message| format.message(&message, &mut out));
+                let began = header.as_ref().map_or(0, |header| header.began);
+                let exported = Exported::new(event, message, began, took);
+                let written = exported.map(|exported| {
+                    last = exported.at;
+                    let chunk = ChunkRun::from_event(event).filter(|_| folds);
+                    let Some(chunk) = chunk else {
+                        return format.message(&exported, &mut text);
+                    };
+                    if let Some(run) = chunks.add(chunk) {
+                        format.run(&run, &mut out);
+                    }
+                    true
+                });
                 *(match written {
                     Some(true) => &mut messages,
                     Some(false) => &mut left_out,
                     None => &mut bodiless,
                 }) += 1;
             }
-            _ => format.event(event, &mut out),
+            _ => format.event(event, &mut text),
+        }
+        // An event that the format does not show does not end a run.
+        if !text.is_empty() {
+            if let Some(run) = chunks.end() {
+                format.run(&run, &mut out);
+            }
+            out.extend(text);
         }
         if out.len() > FLUSH_BYTES && flushed.is_ok() {
             flushed = write(&std::mem::take(&mut out));
         }
     })?;
-    format.end(&mut out);
+    if let Some(run) = chunks.end() {
+        format.run(&run, &mut out);
+    }
+    format.end(&header.unwrap_or_default(), last, &mut out);
     flushed
         .and_then(|()| write(&out))
         .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot write: {error}")))?;
@@ -141,7 +169,7 @@ fn new_format(to: Target) -> Box<dyn Format> {
     match to {
         Target::Jsons => Box::new(Jsons),
         Target::Har => Box::new(Har::default()),
-        Target::Mermaid => Box::new(Mermaid::default()),
+        Target::Mermaid => Box::new(Mermaid),
         Target::Md => Box::new(Markdown::default()),
         Target::Pcapng => Box::new(Pcapng::default()),
         Target::Ndjson => Box::new(Plain),

@@ -2,6 +2,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::cli::inspect::chunk_run::ChunkRun;
+use crate::cli::text::duration;
 use crate::jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
 use crate::recording::{Header, Message, RecordedEvent, find_lone};
 
@@ -11,15 +13,19 @@ pub(super) trait Format {
     fn begin(&mut self, _header: &Header, _out: &mut Vec<u8>) {}
     /// Writes a message; `false` if the format cannot represent it.
     fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool;
+    /// Writes a run of chunks, in a format that folds them.
+    fn run(&mut self, _run: &ChunkRun, _out: &mut Vec<u8>) {}
     /// Writes any other event.
     fn event(&mut self, _event: &RecordedEvent, _out: &mut Vec<u8>) {}
-    /// Called after the last message.
-    fn end(&mut self, _out: &mut Vec<u8>) {}
+    /// Called after the last message, with the header and the time of that message.
+    fn end(&mut self, _header: &Header, _last: u64, _out: &mut Vec<u8>) {}
 }
 
 /// A message to export, with its parts.
 pub(super) struct Exported<'a> {
     pub(super) event: &'a RecordedEvent,
+    /// Its time, in microseconds since 1970.
+    pub(super) at: u64,
     pub(super) message: &'a Message,
     pub(super) from: Side,
     /// The recorded bytes.
@@ -33,11 +39,13 @@ impl<'a> Exported<'a> {
     pub(super) fn new(
         event: &'a RecordedEvent,
         message: &'a Message,
+        began: u64,
         took: Option<u64>,
     ) -> Option<Self> {
         let bytes = message.body.bytes()?;
         Some(Self {
             event,
+            at: began + event.t,
             message,
             from: message.to.other(),
             bytes,
@@ -77,6 +85,14 @@ impl<'a> Exported<'a> {
             Scanned::Message(envelope) => Some(envelope),
             _ => None,
         }
+    }
+
+    /// How long after its request it came, after this word; empty if it is no answer.
+    pub(super) fn after(&self, word: &str) -> String {
+        let after = self
+            .duration
+            .map(|micros| format!("{word}{}", duration(micros)));
+        after.unwrap_or_default()
     }
 
     pub(super) const fn kind(&self) -> Option<Kind> {

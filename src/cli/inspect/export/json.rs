@@ -22,24 +22,13 @@ pub(super) struct Jsons;
 /// HAR 1.2 with WebSocket messages as Chromium writes them (`_webSocketMessages`). The conversation
 /// becomes one connection, whatever its transport was.
 #[derive(Default)]
-pub(super) struct Har {
-    began: u64,
-    last: u64,
-    comment: String,
-    messages: Vec<Value>,
-}
+pub(super) struct Har(Vec<Value>);
 
 /// The export format of acp-devtools, version 1: `packages/core/src/storage/export.ts` of
 /// github.com/maksugr/acp-devtools (MIT). Frames are strings in it, so that also those that are no
 /// JSON can be exported.
 #[derive(Default)]
-pub(super) struct Devtools {
-    began: u64,
-    last: u64,
-    agent: String,
-    client: String,
-    messages: Vec<Box<RawValue>>,
-}
+pub(super) struct Devtools(Vec<Box<RawValue>>);
 
 /// A line of [`Jsons`]: a request, a response or a notification.
 #[derive(Serialize)]
@@ -145,31 +134,24 @@ impl Format for Jsons {
 }
 
 impl Format for Har {
-    fn begin(&mut self, header: &Header, _: &mut Vec<u8>) {
-        self.began = header.began;
-        self.last = header.began;
-        self.comment = format!("{} to {}", header.client.name, header.agent.name);
-    }
-
     fn message(&mut self, msg: &Exported<'_>, _: &mut Vec<u8>) -> bool {
         // A text message is UTF-8.
         let Ok(text) = std::str::from_utf8(msg.bytes) else {
             return false;
         };
-        self.last = self.began + msg.event.t;
-        self.messages.push(json!({
+        self.0.push(json!({
             "type": if msg.from == Side::Client { "send" } else { "receive" },
-            "time": self.last as f64 / 1e6,
+            "time": msg.at as f64 / 1e6,
             "opcode": 1,
             "data": text,
         }));
         true
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
-        let time = (self.last - self.began) as f64 / 1e3;
+    fn end(&mut self, header: &Header, last: u64, out: &mut Vec<u8>) {
+        let time = (last - header.began) as f64 / 1e3;
         let entry = json!({
-            "startedDateTime": rfc3339(self.began),
+            "startedDateTime": rfc3339(header.began),
             "time": time,
             "request": {
                 "method": "GET",
@@ -195,12 +177,12 @@ impl Format for Har {
             "cache": {},
             "timings": {"send": 0, "wait": 0, "receive": time},
             "_resourceType": "websocket",
-            "_webSocketMessages": std::mem::take(&mut self.messages),
+            "_webSocketMessages": std::mem::take(&mut self.0),
         });
         let log = json!({
             "version": "1.2",
             "creator": {"name": "acp-relay", "version": env!("CARGO_PKG_VERSION")},
-            "comment": self.comment,
+            "comment": format!("{} to {}", header.client.name, header.agent.name),
             "pages": [],
             "entries": [entry],
         });
@@ -209,14 +191,7 @@ impl Format for Har {
 }
 
 impl Format for Devtools {
-    fn begin(&mut self, header: &Header, _: &mut Vec<u8>) {
-        self.began = header.began;
-        self.agent.clone_from(&header.agent.name);
-        self.client.clone_from(&header.client.name);
-    }
-
     fn message(&mut self, msg: &Exported<'_>, _: &mut Vec<u8>) -> bool {
-        self.last = self.began + msg.event.t;
         let kind = match msg.kind() {
             Some(Kind::Result) => "response",
             Some(kind) => kind.name(),
@@ -225,8 +200,8 @@ impl Format for Devtools {
         let is_call = msg.kind().is_some_and(|kind| !kind.is_answer());
         let payload = msg.raw();
         let message = to_raw_value(&DevtoolsMessage {
-            seq: self.messages.len() + 1,
-            timestamp: self.last / 1_000,
+            seq: self.0.len() + 1,
+            timestamp: msg.at / 1_000,
             direction: match msg.from {
                 Side::Client => "editor-to-agent",
                 Side::Agent => "agent-to-editor",
@@ -239,24 +214,24 @@ impl Format for Devtools {
             parse_error: payload.is_none().then_some("invalid JSON"),
         });
         let is_written = message.is_ok();
-        self.messages.extend(message);
+        self.0.extend(message);
         is_written
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
+    fn end(&mut self, header: &Header, last: u64, out: &mut Vec<u8>) {
         let export = DevtoolsExport {
             version: 1,
-            exported_at: self.last / 1_000,
+            exported_at: last / 1_000,
             tool: json!({"name": "acp-relay", "version": env!("CARGO_PKG_VERSION")}),
             session: json!({
                 "id": 1,
                 "name": null,
-                "agentCommand": self.agent,
-                "clientName": self.client,
-                "startedAt": self.began / 1_000,
-                "endedAt": self.last / 1_000,
+                "agentCommand": header.agent.name,
+                "clientName": header.client.name,
+                "startedAt": header.began / 1_000,
+                "endedAt": last / 1_000,
             }),
-            messages: &self.messages,
+            messages: &self.0,
         };
         push_line(&export, out);
     }

@@ -20,14 +20,12 @@ const RESPONSE: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r
 #[derive(Default)]
 pub(super) struct Pcapng {
     connection: Connection,
-    began: u64,
     now: u64,
     comment: Option<String>,
 }
 
 impl Format for Pcapng {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
-        self.began = header.began;
         self.now = header.began;
         let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
         section.extend_from_slice(&[1, 0, 0, 0]);
@@ -47,7 +45,7 @@ impl Format for Pcapng {
     }
 
     fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
-        self.now = self.began + msg.event.t;
+        self.now = msg.at;
         self.send(msg.from, &websocket(msg.from, msg.bytes), out);
         true
     }
@@ -57,7 +55,7 @@ impl Format for Pcapng {
             self.comment = Some(text.chars().take(1_000).collect());
         }
     }
-    fn end(&mut self, out: &mut Vec<u8>) {
+    fn end(&mut self, _: &Header, _: u64, out: &mut Vec<u8>) {
         // A mark after the last message.
         if self.comment.is_some() {
             let packet = self.connection.packet(Side::Client, b"");

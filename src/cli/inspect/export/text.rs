@@ -4,13 +4,12 @@
 //! The texts of the diagram are cut: Mermaid rejects diagrams of more than 50 000 characters.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use super::{Exported, Format};
-use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
-use crate::cli::inspect::text::{duration, summary};
+use crate::cli::inspect::chunk_run::ChunkRun;
+use crate::cli::text::summary;
 use crate::jsonrpc::{Kind, Side, printable};
 use crate::recording::{
     EventKind, Header, RecordedEvent, join_halves, parse_json, rfc3339, show_halves,
@@ -23,74 +22,56 @@ const MAX_LABEL: usize = 60;
 #[derive(Default)]
 pub(super) struct Markdown {
     turns: u64,
-    chunks: ChunkFolder,
     /// Titles of tool calls by id.
     tools: BTreeMap<String, String>,
 }
 
 /// A sequence diagram.
-#[derive(Default)]
-pub(super) struct Mermaid {
-    chunks: ChunkFolder,
-}
+pub(super) struct Mermaid;
 
 impl Format for Markdown {
     fn begin(&mut self, header: &Header, out: &mut Vec<u8>) {
-        let mut text = format!("# Conversation of {}\n", rfc3339(header.began));
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "\nClient: {}  ", inline(&header.client.name));
-        let _ = writeln!(text, "Agent: {}", inline(&header.agent.name));
+        let (client, agent) = (inline(&header.client.name), inline(&header.agent.name));
+        let began = rfc3339(header.began);
+        let text = format!("# Conversation of {began}\n\nClient: {client}  \nAgent: {agent}\n");
         out.extend_from_slice(text.as_bytes());
     }
 
     fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(chunk) = ChunkRun::from_event(msg.event) {
-            if let Some(run) = self.chunks.add(chunk) {
-                write_run(out, &run);
-            }
-            return true;
-        }
-        let tree = parse_json(msg.bytes).unwrap_or(Value::Null);
+        let tree = parse_json(msg.bytes).unwrap_or_default();
+        let word = |place: &str| tree.pointer(place).and_then(Value::as_str);
+        let shown = |text: Option<&str>| inline(text.unwrap_or("?"));
         let text = match (msg.kind(), msg.method()) {
             (Some(Kind::Request), "session/prompt") => self.prompt(&tree["params"]),
             (Some(Kind::Notification), "session/update") => self.update(&tree["params"]["update"]),
             (Some(Kind::Notification), "session/cancel") => "*The client cancels.*".to_owned(),
             (Some(Kind::Result), "session/prompt") => {
-                let reason = tree["result"]["stopReason"].as_str().unwrap_or("?");
-                let after = msg
-                    .duration
-                    .map(|micros| format!(" after {}", duration(micros)));
+                let after = msg.after(" after ");
                 format!(
-                    "*The turn ends{}: {}*",
-                    after.unwrap_or_default(),
-                    inline(reason)
+                    "*The turn ends{after}: {}*",
+                    shown(word("/result/stopReason"))
                 )
             }
             (Some(Kind::Result), "session/request_permission") => {
-                let outcome = &tree["result"]["outcome"];
-                let chosen = outcome["optionId"]
-                    .as_str()
-                    .or_else(|| outcome["outcome"].as_str());
-                format!("- permission: **{}**", inline(chosen.unwrap_or("?")))
+                let chosen = word("/result/outcome/optionId").or(word("/result/outcome/outcome"));
+                format!("- permission: **{}**", shown(chosen))
             }
             (Some(Kind::Request), "session/request_permission") => {
-                let call = &tree["params"]["toolCall"];
-                let title = call["title"]
-                    .as_str()
-                    .or_else(|| self.title(&call["toolCallId"]));
-                format!("- permission request: {}", inline(title.unwrap_or("?")))
+                let title = word("/params/toolCall/title")
+                    .or_else(|| self.title(&tree["params"]["toolCall"]));
+                format!("- permission request: {}", shown(title))
             }
             (Some(Kind::Error), method) => {
-                let why = tree["error"]["message"].as_str().unwrap_or("?");
-                format!("*{} fails: {}*", inline(method), inline(why))
+                format!(
+                    "*{} fails: {}*",
+                    inline(method),
+                    shown(word("/error/message"))
+                )
             }
             (None, _) => format!("*{} sends a line that is no message.*", msg.from),
             _ => String::new(),
         };
-        if !text.is_empty() {
-            self.end_run(out);
-            paragraph(out, &text);
-        }
+        paragraph(out, &text);
         true
     }
 
@@ -103,12 +84,18 @@ impl Format for Markdown {
             EventKind::Gap { events, .. } => format!("*{events} events are missing here.*"),
             _ => return,
         };
-        self.end_run(out);
         paragraph(out, &text);
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
-        self.end_run(out);
+    fn run(&mut self, run: &ChunkRun, out: &mut Vec<u8>) {
+        let heading = match (run.kind.as_str(), run.message.to) {
+            ("agent_thought_chunk", _) => "**Agent thinks:**",
+            ("user_message_chunk", _) => "**Client (replayed):**",
+            (_, Side::Client) => "**Agent:**",
+            (_, Side::Agent) => "**Client:**",
+        };
+        let text = quote(&join_halves(&run.text));
+        paragraph(out, &format!("{heading}\n\n{text}"));
     }
 }
 
@@ -120,32 +107,24 @@ impl Markdown {
             Some(text) => quote(text),
             None => format!("> *({})*", inline(part["type"].as_str().unwrap_or("?"))),
         });
-        let parts: Vec<String> = parts.collect();
-        format!(
-            "## Turn {}\n\n**Client:**\n\n{}",
-            self.turns,
-            parts.join("\n>\n")
-        )
+        let parts = parts.collect::<Vec<_>>().join("\n>\n");
+        format!("## Turn {}\n\n**Client:**\n\n{parts}", self.turns)
     }
 
     fn update(&mut self, update: &Value) -> String {
-        let status = update["status"].as_str().unwrap_or_default();
-        match update["sessionUpdate"].as_str() {
+        let word = |name: &str| update[name].as_str();
+        let status = word("status").unwrap_or_default();
+        match word("sessionUpdate") {
             Some("tool_call") => {
-                let id = update["toolCallId"].as_str().unwrap_or_default();
-                let title = update["title"].as_str().unwrap_or(id);
+                let id = word("toolCallId").unwrap_or_default();
+                let title = word("title").unwrap_or(id);
                 self.tools.insert(id.to_owned(), title.to_owned());
-                let kind = update["kind"].as_str().unwrap_or("tool");
-                format!(
-                    "- {} `{}` {}",
-                    inline(kind),
-                    title.replace('`', "'").replace('\n', " "),
-                    inline(status)
-                )
+                let kind = inline(word("kind").unwrap_or("tool"));
+                let title = printable(title.replace('`', "'").replace('\n', " ").as_bytes());
+                format!("- {kind} `{title}` {}", inline(status))
             }
             Some("tool_call_update") if ["completed", "failed"].contains(&status) => {
-                let title = self.title(&update["toolCallId"]).unwrap_or("?");
-                format!("- {status}: {}", inline(title))
+                format!("- {status}: {}", inline(self.title(update).unwrap_or("?")))
             }
             Some("plan") => {
                 let entries = update["entries"].as_array().into_iter().flatten();
@@ -166,34 +145,18 @@ impl Markdown {
         }
     }
 
-    fn title(&self, id: &Value) -> Option<&str> {
-        self.tools.get(id.as_str()?).map(String::as_str)
+    /// The title of the tool call that `of` names.
+    fn title(&self, of: &Value) -> Option<&str> {
+        self.tools
+            .get(of["toolCallId"].as_str()?)
+            .map(String::as_str)
     }
-
-    fn end_run(&mut self, out: &mut Vec<u8>) {
-        if let Some(run) = self.chunks.end() {
-            write_run(out, &run);
-        }
-    }
-}
-
-fn write_run(out: &mut Vec<u8>, run: &ChunkRun) {
-    let heading = match (run.kind.as_str(), run.message.to) {
-        ("agent_thought_chunk", _) => "**Agent thinks:**",
-        ("user_message_chunk", _) => "**Client (replayed):**",
-        (_, Side::Client) => "**Agent:**",
-        (_, Side::Agent) => "**Client:**",
-    };
-    paragraph(
-        out,
-        &format!("{heading}\n\n{}", quote(&join_halves(&run.text))),
-    );
 }
 
 fn paragraph(out: &mut Vec<u8>, text: &str) {
-    out.push(b'\n');
-    out.extend_from_slice(text.as_bytes());
-    out.push(b'\n');
+    if !text.is_empty() {
+        out.extend_from_slice(format!("\n{text}\n").as_bytes());
+    }
 }
 
 /// A text as a quotation; it may be Markdown itself, with code blocks.
@@ -219,14 +182,9 @@ fn quote(text: &str) -> String {
 
 /// A text within a line, with Markdown escaped.
 fn inline(text: &str) -> String {
+    let line = show_halves(text).replace(['\n', '\r', '\t'], " ");
     let mut out = String::new();
-    for character in printable(
-        show_halves(text)
-            .replace(['\n', '\r', '\t'], " ")
-            .as_bytes(),
-    )
-    .chars()
-    {
+    for character in printable(line.as_bytes()).chars() {
         match character {
             '<' => out.push_str("&lt;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '!' | '|' => out.extend(['\\', character]),
@@ -244,25 +202,19 @@ impl Format for Mermaid {
     }
 
     fn message(&mut self, msg: &Exported<'_>, out: &mut Vec<u8>) -> bool {
-        if let Some(chunk) = ChunkRun::from_event(msg.event) {
-            if let Some(run) = self.chunks.add(chunk) {
-                draw_run(out, &run);
-            }
-            return true;
-        }
-        self.end_run(out);
         let method = msg.method();
+        // The words that distinguish this message from others of the same method.
+        let words = parse_json(msg.bytes)
+            .map(|tree| summary(&tree))
+            .filter(|text| !text.is_empty());
+        let words = words.map(|text| format!(": {text}")).unwrap_or_default();
         let (arrow, text) = match msg.kind() {
-            Some(Kind::Request) => ("->>", format!("{method}{}", detail(msg))),
-            Some(Kind::Notification) => ("-)", format!("{method}{}", detail(msg))),
-            Some(kind) => {
-                let after = msg.duration.map(|micros| format!(", {}", duration(micros)));
-                let after = after.unwrap_or_default();
-                (
-                    "-->>",
-                    format!("{method} {}{}{after}", kind.name(), detail(msg)),
-                )
-            }
+            Some(Kind::Request) => ("->>", format!("{method}{words}")),
+            Some(Kind::Notification) => ("-)", format!("{method}{words}")),
+            Some(kind) => (
+                "-->>",
+                format!("{method} {}{words}{}", kind.name(), msg.after(", ")),
+            ),
             None => ("-x", "no message".to_owned()),
         };
         draw(out, msg.from, arrow, &text);
@@ -271,27 +223,14 @@ impl Format for Mermaid {
 
     fn event(&mut self, event: &RecordedEvent, out: &mut Vec<u8>) {
         if let EventKind::Mark(text) = &event.kind {
-            self.end_run(out);
             out.extend_from_slice(format!("  Note over C,A: {}\n", label(text)).as_bytes());
         }
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) {
-        self.end_run(out);
+    fn run(&mut self, run: &ChunkRun, out: &mut Vec<u8>) {
+        let text = format!("{}: {}", run.title(), run.text);
+        draw(out, run.message.to.other(), "-)", &text);
     }
-}
-
-impl Mermaid {
-    fn end_run(&mut self, out: &mut Vec<u8>) {
-        if let Some(run) = self.chunks.end() {
-            draw_run(out, &run);
-        }
-    }
-}
-
-fn draw_run(out: &mut Vec<u8>, run: &ChunkRun) {
-    let text = format!("{}: {}", run.title(), run.text);
-    draw(out, run.message.to.other(), "-)", &text);
 }
 
 fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
@@ -300,14 +239,6 @@ fn draw(out: &mut Vec<u8>, from: Side, arrow: &str, text: &str) {
         Side::Agent => ("A", "C"),
     };
     out.extend_from_slice(format!("  {from}{arrow}{to}: {}\n", label(text)).as_bytes());
-}
-
-/// The words that distinguish this message from others of the same method.
-fn detail(msg: &Exported<'_>) -> String {
-    match parse_json(msg.bytes).map(|tree| summary(&tree)) {
-        Some(text) if !text.is_empty() => format!(": {text}"),
-        _ => String::new(),
-    }
 }
 
 /// A text with characters escaped that have a meaning in Mermaid.

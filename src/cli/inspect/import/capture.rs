@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
@@ -134,10 +133,9 @@ impl<'a> Parts<'a> {
 }
 
 /// Seconds or fractions of them, in microseconds.
-pub(super) fn micros(value: &Value, unit: f64) -> u64 {
-    let micros = value.as_f64().unwrap_or(0.0) * unit;
+pub(super) const fn micros(value: f64, unit: f64) -> u64 {
     // The cast saturates negative and excessive times.
-    micros.round() as u64
+    (value * unit).round() as u64
 }
 
 /// The name and version of `from` in this message.

@@ -3,14 +3,16 @@
 //! A message keeps its bytes where the format has them; a trace of the conductor and Zed's log have
 //! its parts, of whose bytes it is assembled.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::capture::{Capture, Item, Parts, micros};
 use crate::acp;
-use crate::jsonrpc::text::{member, members};
+use crate::jsonrpc::text::members;
 use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
 use crate::recording::{expand, one_line};
@@ -73,88 +75,98 @@ fn array(text: &[u8]) -> Result<Capture, String> {
     }
 }
 
+/// The members of an export of acp-devtools that are used; others may have values that
+/// `serde_json::Value` rejects, such as `1e999`.
+#[derive(Deserialize)]
+struct Devtools<'a> {
+    version: u64,
+    #[serde(default)]
+    session: DevtoolsSession,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DevtoolsSession {
+    started_at: f64,
+    client_name: Option<String>,
+    agent_command: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DevtoolsMessage {
+    direction: String,
+    raw: String,
+    timestamp: f64,
+}
+
 /// An export of acp-devtools, version 1.
 fn devtools(text: &[u8]) -> Result<Capture, String> {
-    let whole = pick(text, &["version", "session"])?;
-    let messages = member(text, "messages").unwrap_or(b"[]");
-    let messages: Vec<&RawValue> =
-        serde_json::from_slice(messages).map_err(|error| error.to_string())?;
-    if whole["version"] != 1 {
+    let whole: Devtools<'_> = read_json(text)?;
+    if whole.version != 1 {
+        let version = whole.version;
         return Err(format!(
-            "version {} of acp-devtools' exports is not known here",
-            whole["version"]
+            "version {version} of acp-devtools' exports is not known here"
         ));
     }
-    let session = &whole["session"];
-    let began = micros(&session["startedAt"], 1e3);
-    let peer_name = |name: &str| session[name].as_str().map(str::to_owned);
+    let began = micros(whole.session.started_at, 1e3);
     let mut capture = Capture {
         began,
-        client: peer_name("clientName"),
-        agent: peer_name("agentCommand"),
+        client: whole.session.client_name,
+        agent: whole.session.agent_command,
         ..Capture::of("an export of acp-devtools")
     };
-    for message in messages {
-        let wanted = ["direction", "raw", "timestamp"];
-        let message = pick(message.get().as_bytes(), &wanted)?;
-        let to = match message["direction"].as_str() {
-            Some("editor-to-agent") => Side::Agent,
-            Some("agent-to-editor") => Side::Client,
+    for message in whole.messages {
+        let message: DevtoolsMessage = read_json(message.get().as_bytes())?;
+        let to = match message.direction.as_str() {
+            "editor-to-agent" => Side::Agent,
+            "agent-to-editor" => Side::Client,
             _ => {
                 capture.left_out += 1;
                 continue;
             }
         };
-        let bytes = message["raw"].as_str().unwrap_or_default();
-        let t = micros(&message["timestamp"], 1e3).saturating_sub(began);
+        let t = micros(message.timestamp, 1e3).saturating_sub(began);
         capture
             .items
-            .push(Item::unchanged(t, to, bytes.as_bytes().to_vec()));
+            .push(Item::unchanged(t, to, message.raw.into()));
     }
     Ok(capture)
 }
 
-/// An object with only these members: others may be values that `serde_json::Value` rejects, such
-/// as `1e999`.
-fn pick(text: &[u8], names: &[&str]) -> Result<Value, String> {
-    let wanted = members(text).filter_map(|(name, value)| {
-        let name = names.iter().find(|wanted| wanted.as_bytes() == name)?;
-        let value = serde_json::from_slice(value).map_err(|error| error.to_string());
-        Some(value.map(|value: Value| ((*name).to_owned(), value)))
-    });
-    Ok(Value::Object(wanted.collect::<Result<_, _>>()?))
-}
-
 /// A HAR file with WebSocket messages, as browsers write them.
 fn har(text: &[u8]) -> Result<Capture, String> {
-    let whole: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let entries = whole["log"]["entries"].as_array().into_iter().flatten();
+    let whole: Value = read_json(text)?;
     let mut capture = Capture::of("a HAR file");
-    for entry in entries {
-        let messages = entry["_webSocketMessages"].as_array();
-        for message in messages.into_iter().flatten() {
-            let to = if message["type"] == "send" {
-                Side::Agent
-            } else {
-                Side::Client
-            };
-            let time = micros(&message["time"], 1e6);
-            if message["opcode"] != 1 {
-                capture.left_out += 1;
-                continue;
-            }
-            if capture.items.is_empty() {
-                capture.began = time;
-            }
-            let bytes = message["data"].as_str().unwrap_or_default().into();
-            let t = time.saturating_sub(capture.began);
-            capture.items.push(Item::unchanged(t, to, bytes));
+    let entries = whole["log"]["entries"].as_array().into_iter().flatten();
+    let messages = entries.filter_map(|entry| entry["_webSocketMessages"].as_array());
+    for message in messages.flatten() {
+        if message["opcode"] != 1 {
+            capture.left_out += 1;
+            continue;
         }
+        let to = match message["type"] == "send" {
+            true => Side::Agent,
+            false => Side::Client,
+        };
+        let time = micros(message["time"].as_f64().unwrap_or(0.0), 1e6);
+        if capture.items.is_empty() {
+            capture.began = time;
+        }
+        let bytes = message["data"].as_str().unwrap_or_default().into();
+        let t = time.saturating_sub(capture.began);
+        capture.items.push(Item::unchanged(t, to, bytes));
     }
     if capture.items.is_empty() {
         return Err("there are no messages of a WebSocket in it (`_webSocketMessages`)".to_owned());
     }
     Ok(capture)
+}
+
+fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
 /// A capture with directions, or bare messages.
@@ -254,9 +266,8 @@ fn trace_item(parts: &Parts<'_>, mcp_requests: &mut HashSet<String>) -> Option<I
         "request" | "notification" => parts.message(&kind, parts.raw("params")),
         _ => return None,
     };
-    let t: Value = serde_json::from_str(parts.raw("ts")).ok()?;
     Some(Item {
-        t: micros(&t, 1e6),
+        t: micros(serde_json::from_str(parts.raw("ts")).ok()?, 1e6),
         hop,
         to,
         passed,
@@ -295,12 +306,14 @@ fn zed_item(line: &[u8]) -> Option<Item> {
 
 /// Whether the body of an answer is an error.
 fn is_error(body: &str) -> bool {
-    let parts: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(body);
-    parts.is_ok_and(|parts| {
-        let known = |name: &String| ["code", "message", "data"].contains(&name.as_str());
-        let code = parts
-            .get("code")
-            .is_some_and(|code| code.get().parse::<i64>().is_ok());
-        code && parts.contains_key("message") && parts.keys().all(known)
-    })
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only whether they are there matters")]
+    struct Failure<'a> {
+        code: i64,
+        #[serde(borrow)]
+        message: &'a RawValue,
+        data: Option<IgnoredAny>,
+    }
+    serde_json::from_str::<Failure<'_>>(body).is_ok()
 }

@@ -2,6 +2,7 @@
 //!
 //! No colours if stdout is no terminal, `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
 
+use serde::Serializer;
 use serde_json::Value;
 
 use crate::cli::console::Output;
@@ -112,6 +113,11 @@ pub(super) fn duration(micros: u64) -> String {
 /// Microseconds as seconds with six decimals.
 pub(super) fn timestamp(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// Microseconds as seconds in JSON.
+pub(super) fn seconds<S: Serializer>(micros: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(*micros as f64 / 1e6)
 }
 
 /// A number of bytes.
