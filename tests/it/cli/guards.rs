@@ -199,7 +199,7 @@ fn a_guarded_agent_gets_no_commands_and_only_the_sessions_files() {
 /// The metrics of the program that logged this address.
 async fn scrape(admin: &str) -> Scrape {
     let (_, admin) = admin.split_once("admin at ").unwrap();
-    Scrape::read(&Caller::to(admin).get("/metrics").await.body)
+    Scrape::read(&Caller::to(admin).ask("GET", "/metrics", &[], "").await.body)
 }
 
 #[test]
