@@ -11,8 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::token::Digest;
 use super::{
-    AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeyId, KeySource, Keys,
-    Principal, RejectReason, UsedToken,
+    AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeySource, Keys, Principal,
+    RejectReason,
 };
 
 /// Decides which clients are admitted.
@@ -268,36 +268,33 @@ impl Gate {
             let agents = keys.agents_of(&principal.name);
             return agents.is_some_and(|agents| agents.contains_all(&principal.grant.agents));
         }
-        match &principal.key {
-            None => true,
-            Some(UsedToken::Own(shown)) => keys.own.is_some_and(|own| own.is(shown)),
-            Some(UsedToken::Key(id)) => keys
-                .ring
-                .find(*id)
-                .is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix)),
+        let Some(digest) = &principal.key else {
+            return true;
+        };
+        if principal.auth_method == AuthMethod::User {
+            return keys.own.is_some_and(|own| own.is(digest));
         }
+        let key = keys.ring.find(digest);
+        key.is_some_and(|key| *key.name == *principal.name && !key.has_expired(now.unix))
     }
 
-    /// The principal of that token. The work is the same whether there is a key of that id or not.
+    /// The principal of that token.
     fn bearer(&self, token: &[u8], now: u64) -> Option<Arc<Principal>> {
         let digest = Digest::of(token);
         let keys = self.keys();
-        let nothing = Digest::of(b"");
-        let own = keys.own.as_ref().unwrap_or(&nothing).is(&digest);
-        let key = KeyId::of(token).and_then(|id| keys.ring.find(id));
-        let matches = key.map_or(&nothing, |key| &key.digest).is(&digest);
-        if own && keys.own.is_some() {
+        if keys.own.is_some_and(|own| own.is(&digest)) {
             return Some(Arc::new(Principal {
-                key: Some(UsedToken::Own(digest)),
+                key: Some(digest),
                 ..Principal::clone(&self.0.user)
             }));
         }
-        let key = key.filter(|key| matches && !key.has_expired(now))?;
+        let key = keys.ring.find(&digest);
+        let key = key.filter(|key| !key.has_expired(now))?;
         Some(Arc::new(Principal {
             name: Arc::from(&*key.name),
             auth_method: AuthMethod::Token,
             grant: key.grant.clone(),
-            key: Some(UsedToken::Key(key.id)),
+            key: Some(digest),
             expires: key.expires,
         }))
     }

@@ -6,10 +6,10 @@
 
 use std::fmt::Write as _;
 
-use hashlink::LinkedHashMap;
+use data_encoding::HEXLOWER;
 
 use super::token::Digest;
-use super::{Agents, Grant, KeyId};
+use super::{Agents, Grant, Token};
 
 /// The first line of the file.
 const HEADING: &str = "# Tokens of acp-relay: id, SHA-256, name, and what each may. \
@@ -21,8 +21,8 @@ const MAX_NAME: usize = 64;
 /// One token, without its text.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// By which it is found.
-    pub id: KeyId,
+    /// The id of the token, in hexadecimal digits.
+    pub id: String,
     /// The SHA-256 of its text.
     pub digest: Digest,
     /// The name of the principal.
@@ -35,7 +35,7 @@ pub struct Key {
 
 /// All tokens, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Keyring(LinkedHashMap<KeyId, Key>);
+pub struct Keyring(Vec<Key>);
 
 /// Why a text is not a keyring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,32 +98,44 @@ impl Keyring {
         if self.keys().any(|other| other.name == key.name) {
             return Err(format!("there is a token called {:?} already", key.name));
         }
-        if self.0.contains_key(&key.id) {
+        if self.keys().any(|other| other.id == key.id) {
             return Err(format!("the id {} occurs twice", key.id));
         }
-        self.0.insert(key.id, key);
+        self.0.push(key);
         Ok(())
     }
 
     /// Removes the key of that name.
     pub fn remove(&mut self, name: &str) -> Option<Key> {
-        let id = self.keys().find(|key| key.name == name)?.id;
-        self.0.remove(&id)
+        let at = self.keys().position(|key| key.name == name)?;
+        Some(self.0.remove(at))
     }
 
-    /// The key of that id.
+    /// The key of the token with that digest.
     #[must_use]
-    pub fn find(&self, id: KeyId) -> Option<&Key> {
-        self.0.get(&id)
+    pub fn find(&self, digest: &Digest) -> Option<&Key> {
+        self.keys().find(|key| key.digest.is(digest))
     }
 
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.0.values()
+        self.0.iter()
     }
 }
 
 impl Key {
+    /// The key of a token of our format: for all agents, without expiry.
+    #[must_use]
+    pub fn of(token: &Token, name: &str) -> Self {
+        Self {
+            id: token.id().to_owned(),
+            digest: token.digest(),
+            name: name.to_owned(),
+            expires: None,
+            grant: Grant::all_agents(false),
+        }
+    }
+
     /// Whether it has expired; `now` is in seconds since 1970.
     #[must_use]
     pub fn has_expired(&self, now: u64) -> bool {
@@ -153,12 +165,15 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
 fn read_key(line: &str) -> Result<Key, String> {
     let mut words = line.split_ascii_whitespace();
     let mut next = |what| words.next().ok_or_else(|| format!("{what} is missing"));
-    let id = next("the id")?.parse()?;
+    let id = next("the id")?;
+    if id.len() != 12 || HEXLOWER.decode(id.as_bytes()).is_err() {
+        return Err("the id of a token is 12 hexadecimal digits".to_owned());
+    }
     let digest = next("the SHA-256")?.parse()?;
     let name = next("the name")?;
     check_name(name)?;
     let mut key = Key {
-        id,
+        id: id.to_owned(),
         digest,
         name: name.to_owned(),
         expires: None,
@@ -190,17 +205,10 @@ pub fn read_agents(text: &str) -> Result<Agents, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Token;
     use super::*;
 
     fn key(number: u8, name: &str) -> Key {
-        Key {
-            id: KeyId([number; 6]),
-            digest: Token::new([number; 6], [number; 32]).digest(),
-            name: name.to_owned(),
-            expires: None,
-            grant: Grant::all_agents(false),
-        }
+        Key::of(&Token::new([number; 6], [number; 32]), name)
     }
 
     #[test]
@@ -219,7 +227,7 @@ mod tests {
         ring.add(bob).expect("new");
         let read = Keyring::read(&ring.write()).expect("readable");
         assert_eq!(read.write(), ring.write());
-        let bob = read.find(KeyId([2; 6])).expect("bob");
+        let bob = read.find(&key(2, "bob").digest).expect("bob");
         assert_eq!((bob.name.as_str(), bob.grant.admin), ("bob", true));
         assert!(bob.has_expired(1_800_000_000) && !bob.has_expired(1_799_999_999));
     }
@@ -231,8 +239,10 @@ mod tests {
         ring.add(key(2, "bob")).expect("new");
         assert!(ring.add(key(3, "bob")).is_err());
         assert!(ring.remove("alice").is_some() && ring.remove("alice").is_none());
-        assert!(ring.find(KeyId([1; 6])).is_none());
-        assert_eq!(ring.find(KeyId([2; 6])).expect("bob").name, "bob");
+        assert_eq!(
+            ring.keys().map(|key| &key.name).collect::<Vec<_>>(),
+            ["bob"]
+        );
     }
 
     #[test]

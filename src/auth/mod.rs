@@ -4,7 +4,7 @@
 //! host it names. The `gate` authenticates a client by a `token` of the `keyring`, a certificate,
 //! or its user as reported by the operating system; it gets new keys from its `key_source`, counts
 //! the failed `attempts` of an address, and makes an admitted client a `principal`. `events`
-//! reports all of this to observers. `address` checks the addresses that a peer would have us call.
+//! reports all of this to observers, and `rate_limit` is the one token bucket of the program. `address` checks the addresses that a peer would have us call.
 //! `local` is how a listener proves to its own user's programs that it runs on their machine. Time
 //! is an argument.
 //!
@@ -33,6 +33,7 @@ mod keyring;
 mod local;
 pub mod origin;
 mod principal;
+mod rate_limit;
 mod token;
 
 pub use attempts::{FailedAttempts, address_group};
@@ -43,5 +44,6 @@ pub use gate::{
 pub use key_source::{KeySource, Keys};
 pub use keyring::{Key, Keyring, KeyringError, check_name, read_agents};
 pub use local::{CHALLENGE, LocalKey, PROOF};
-pub use principal::{Agents, AuthMethod, Grant, ONLY_AGENT, Principal, UsedToken};
-pub use token::{Digest, KeyId, Token};
+pub use principal::{Agents, AuthMethod, Grant, ONLY_AGENT, Principal};
+pub use rate_limit::RateLimit;
+pub use token::{Digest, Token};

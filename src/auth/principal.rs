@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::token::{Digest, KeyId};
+use super::token::Digest;
 
 /// The name of the agent of a relay that has only one and gives it no name.
 pub const ONLY_AGENT: &str = "default";
@@ -21,8 +21,8 @@ pub struct Principal {
     pub auth_method: AuthMethod,
     /// What it may do.
     pub grant: Grant,
-    /// The key of its token; none without a token.
-    pub key: Option<UsedToken>,
+    /// The digest of its token, so that its connection is closed when the token is revoked.
+    pub key: Option<Digest>,
     /// When its credential expires, in seconds since 1970.
     pub expires: Option<u64>,
 }
@@ -57,15 +57,6 @@ pub enum Agents {
     All,
     /// Only these.
     These(Arc<[String]>),
-}
-
-/// The token of a client, so that its connection is closed when the token is revoked.
-#[derive(Clone, Copy, Debug)]
-pub enum UsedToken {
-    /// The user's own token, with its digest at that time.
-    Own(Digest),
-    /// A token of the keyring.
-    Key(KeyId),
 }
 
 impl Principal {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::listeners::read_host;
 use crate::agent_connect::AgentConnectConfig;
@@ -20,21 +20,11 @@ pub(super) struct AgentConnectArgs {
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
     #[arg(long, id = "agent-connect.default-permission")]
     #[arg(value_name = "WHAT", value_enum, default_value_t)]
-    pub(super) default_permission: DefaultPermission,
+    pub(super) default_permission: Permissions,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
     #[arg(long, id = "agent-connect.allow-callback", value_name = "HOST", value_parser = read_host)]
     pub(super) allow_callback: Vec<String>,
-}
-
-/// The answer to a permission request when no client can be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum DefaultPermission {
-    /// Reject the request
-    #[default]
-    Reject,
-    /// Allow it, once
-    Allow,
 }
 
 impl AgentConnectArgs {
@@ -62,30 +52,20 @@ impl AgentConnectArgs {
         }
         Ok(AgentConnectConfig {
             store: args.store.clone(),
-            default_permission: args.default_permission.permissions(),
+            default_permission: args.default_permission,
             callbacks: args.allow_callback.clone(),
             ..AgentConnectConfig::default()
         })
     }
 }
 
-impl DefaultPermission {
-    /// The same as a rule of Agent Connect.
-    pub(super) const fn permissions(self) -> Permissions {
-        match self {
-            Self::Reject => Permissions::Reject,
-            Self::Allow => Permissions::Allow,
-        }
-    }
-
-    /// Puts it into the settings for a remote agent.
-    pub(super) fn apply(self, setup: &mut Setup) {
-        let config = AgentConnectConfig {
-            default_permission: self.permissions(),
-            ..AgentConnectConfig::default()
-        };
-        config.apply(setup);
-    }
+/// Has a remote agent's permission requests answered so when no client can be asked.
+pub(super) fn apply_default_permission(default_permission: Permissions, setup: &mut Setup) {
+    let config = AgentConnectConfig {
+        default_permission,
+        ..AgentConnectConfig::default()
+    };
+    config.apply(setup);
 }
 
 /// Whether an endpoint's scheme is one of Agent Connect.

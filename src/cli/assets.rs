@@ -4,7 +4,8 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::config::{self, did_you_mean};
+use super::config;
+use crate::jsonrpc::did_you_mean;
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\

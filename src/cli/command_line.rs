@@ -9,7 +9,6 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
-use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
@@ -126,6 +125,12 @@ enum Command {
     Man(shell::Manual),
 }
 
+/// The definition of the command line.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn run() -> ExitCode {
@@ -212,8 +217,8 @@ fn execute() -> ExitCode {
             Ok(text) => console::print(&text, exit::SUCCESS),
             Err(fault) => exit::fail(exit::USAGE, &fault),
         },
-        Command::Completions(args) => shell::completions(&args, Cli::command()),
-        Command::Man(args) => shell::manual(&args, Cli::command()),
+        Command::Completions(args) => shell::completions(&args, self::command()),
+        Command::Man(args) => shell::manual(&args, self::command()),
     }
 }
 
@@ -237,7 +242,7 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
     if let Some(page) = manual::page(args) {
         return console::print(&page, exit::SUCCESS);
     }
-    match manual::find(args, &mut command) {
+    match manual::find(&args.topic, &mut command) {
         Ok(found) => console::printed(exit::SUCCESS, found.print_long_help()),
         Err(fault) => exit::fail(exit::USAGE, &fault),
     }
@@ -245,9 +250,6 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
 
 /// Explains an unexpected word: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
-    if renamed::explain(&mut error) {
-        return error;
-    }
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     if error.kind() == ErrorKind::UnknownArgument
         && text(ContextKind::Usage).contains("-- <COMMAND>")
@@ -258,77 +260,4 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::Suggested, hints);
     }
     error
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsString;
-
-    use super::*;
-    use crate::transport::Endpoint;
-
-    /// The words of a line, without redirections and pipes.
-    fn words(line: &str) -> Vec<OsString> {
-        let line = line.split(" | ").next().unwrap_or(line);
-        let line = line.split(" > ").next().unwrap_or(line);
-        match format!("exec:{line}").parse() {
-            Ok(Endpoint::Exec(words)) => words,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    /// Parses a command line as the program does.
-    fn check(line: &str) {
-        if let Err(error) = Cli::try_parse_from(words(line)) {
-            // clap reports help and versions as errors.
-            assert!(!error.use_stderr(), "{line}: {error}");
-        }
-    }
-
-    #[test]
-    fn every_subcommand_has_examples_that_parse() {
-        let help = |command: &clap::Command| {
-            command
-                .get_after_help()
-                .map(ToString::to_string)
-                .unwrap_or_default()
-        };
-        let command = Cli::command();
-        let mut texts = vec![help(&command)];
-        for below in command.get_subcommands() {
-            assert!(help(below).contains("Examples"), "{}", below.get_name());
-            texts.push(help(below));
-            texts.extend(below.get_subcommands().map(help));
-        }
-        let lines = texts.iter().flat_map(|text| text.lines());
-        let lines = lines.filter_map(|line| line.strip_prefix("  "));
-        let lines = lines.filter(|line| line.starts_with("acp-relay "));
-        assert!(lines.inspect(|line| check(line)).count() > 50);
-    }
-
-    #[test]
-    fn readme_and_manual_commands_parse() {
-        let mut pages = vec![include_str!("../../README.md")];
-        pages.extend(crate::docs::TOPICS.iter().map(|topic| topic.text));
-        let blocks = pages.iter().flat_map(|page| page.split("```sh\n").skip(1));
-        let mut lines = 0;
-        for block in blocks {
-            let block = block.split("```").next().unwrap_or_default();
-            for line in block.replace("\\\n", " ").lines() {
-                let line = line.split(" #").next().unwrap_or_default().trim();
-                // The command substitution yields a hash.
-                let line = match (line.find("\"$("), line.find(")\"")) {
-                    (Some(from), Some(to)) => {
-                        format!("{}{}{}", &line[..from], "0".repeat(64), &line[to + 2..])
-                    }
-                    _ => line.to_owned(),
-                };
-                if line.starts_with("acp-relay ") {
-                    check(&line);
-                    lines += 1;
-                }
-            }
-        }
-        assert!(lines > 60, "{lines}");
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::agent_connect::apply_default_permission;
 use super::config::{AgentPart, Source};
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
@@ -104,9 +105,8 @@ impl RelayContext {
             Source::Endpoint(_, remote) if part.name.is_some() => remote.set_up(&mut setup)?,
             Source::Endpoint(..) => {}
         }
-        part.default_permission
-            .unwrap_or_default()
-            .apply(&mut setup);
+        let permission = part.default_permission.unwrap_or_default();
+        apply_default_permission(permission, &mut setup);
         let folder = setup.launch.dir.as_deref();
         let dialects = self.dialects.over(None, part.dialect.as_ref(), folder);
         let dialects = dialects.map_err(|unknown| unknown.to_string())?;

@@ -7,11 +7,11 @@ use clap::Args;
 use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, PendingMetrics};
-use super::agent_connect::DefaultPermission;
 use super::common::Common;
 use super::conversation::{self, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
 use super::{admission, agent_connect, endpoints, exit, remote, runtime};
+use crate::agent_connect::api::interrupt::Permissions;
 use crate::auth::ONLY_AGENT;
 use crate::observe::metrics::Transport;
 use crate::transport::registry;
@@ -26,7 +26,7 @@ pub(super) struct Connect {
     /// What to answer a permission request of an agent behind Agent Connect when the client does
     /// not answer [default: reject]
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(super) default_permission: Option<DefaultPermission>,
+    pub(super) default_permission: Option<Permissions>,
     /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub(super) admin: Option<AdminAddress>,
@@ -61,7 +61,7 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
             return Err(usage(fault.to_owned()));
         }
-        default_permission.apply(&mut context.agent);
+        agent_connect::apply_default_permission(default_permission, &mut context.agent);
     }
     let _sweeper = context.sweep();
     if let Some(recorders) = &context.recorders {

@@ -6,9 +6,6 @@ use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio_util::sync::CancellationToken;
-
 use super::exit;
 
 /// Why a file cannot be used, as text for the user.
@@ -142,49 +139,4 @@ pub(super) fn draw_screen(screen: &str) {
     let mut stdout = io::stdout();
     let _ = stdout.write_all(screen.as_bytes());
     let _ = stdout.flush();
-}
-
-/// The keys of the terminal that stdin is, read one at a time and not echoed. Drop restores the
-/// terminal.
-pub(super) struct Keys {
-    before: Option<Termios>,
-    end: CancellationToken,
-}
-
-impl Keys {
-    /// Starts to read keys; there are none where stdin is not a terminal.
-    pub(super) fn listen() -> Self {
-        let end = CancellationToken::new();
-        let before = tcgetattr(io::stdin()).ok();
-        if let Some(before) = &before {
-            let mut quiet = before.clone();
-            quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-            // If this fails, typed keys are visible on the screen.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
-            let ended = end.clone();
-            // The thread blocks in a read that only a key ends; it ends with the process.
-            std::thread::spawn(move || {
-                for byte in io::Read::bytes(io::stdin().lock()) {
-                    if matches!(byte, Err(_) | Ok(b'q' | b'Q')) {
-                        break;
-                    }
-                }
-                ended.cancel();
-            });
-        }
-        Self { before, end }
-    }
-
-    /// Waits for `q`, or the end of stdin.
-    pub(super) async fn end(&mut self) {
-        self.end.cancelled().await;
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
-    }
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use super::agents;
-use super::config::nearest;
 use crate::agent_connect::TRANSPORT;
+use crate::jsonrpc::nearest;
 use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
 /// The settings for opening links, with all transports.

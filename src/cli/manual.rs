@@ -5,8 +5,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use regex_lite::{Captures, Regex};
 
-use super::config::did_you_mean;
 use crate::docs::TOPICS;
+use crate::jsonrpc::did_you_mean;
 
 /// Examples of `help`.
 pub(super) const EXAMPLES: &str = "\
@@ -21,7 +21,7 @@ Examples:
 pub(super) struct Help {
     /// A topic of the manual, or a subcommand, such as `serve` or `inspect show`
     #[arg(value_name = "TOPIC")]
-    topic: Vec<String>,
+    pub(super) topic: Vec<String>,
 }
 
 /// The list of pages, for `--help`.
@@ -61,14 +61,17 @@ pub(super) fn page(args: &Help) -> Option<String> {
     Some(plain(topic.text))
 }
 
-/// The command that the arguments name: `command` or one of its subcommands.
+/// The command with these names: `command` or one of its subcommands.
 ///
 /// # Errors
 /// There is none of that name.
-pub(super) fn find<'c>(args: &Help, command: &'c mut Command) -> Result<&'c mut Command, String> {
+pub(super) fn find<'c>(
+    names: &[String],
+    command: &'c mut Command,
+) -> Result<&'c mut Command, String> {
     command.build();
     let mut found = command;
-    for name in &args.topic {
+    for name in names {
         let fault = unknown(found, name);
         found = found.find_subcommand_mut(name).ok_or(fault)?;
     }

@@ -57,7 +57,6 @@ mod random;
 mod rate_limit;
 mod record;
 mod remote;
-mod renamed;
 mod repairs;
 mod replay;
 mod runtime;
@@ -75,5 +74,5 @@ mod token;
 mod top;
 mod traces;
 
-pub use command_line::run;
+pub use command_line::{command, run};
 pub use config::faults as configuration_faults;

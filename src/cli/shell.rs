@@ -88,14 +88,10 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
         };
         return written.map_or_else(failed, |()| ExitCode::SUCCESS);
     }
-    let mut found = &command;
-    for name in &args.of {
-        let Some(below) = found.find_subcommand(name) else {
-            let what = format!("`{}` has no subcommand `{name}`", found.get_name());
-            return exit::fail(exit::USAGE, &what);
-        };
-        found = below;
-    }
+    let found = match manual::find(&args.of, &mut command) {
+        Ok(found) => found,
+        Err(fault) => return exit::fail(exit::USAGE, &fault),
+    };
     match page(&Man::new(found.clone())) {
         Ok(text) => console::print(&text, exit::SUCCESS),
         Err(error) => exit::fail(exit::SYSTEM, &error),

@@ -13,6 +13,9 @@ pub(super) type Earlier<'s> = (&'s Value, Duration);
 /// Messages of the client and of the agent, and bytes of both: totals, or those of a second.
 type Traffic = [u64; 3];
 
+/// The width of the columns besides that of the client, which takes the rest of a line.
+const OTHERS: usize = 58;
+
 /// The status as text, in so many columns and lines; with rates since an earlier one, if there is
 /// one, instead of totals.
 pub(super) fn render(
@@ -20,7 +23,7 @@ pub(super) fn render(
     [columns, most]: [usize; 2],
     earlier: Option<Earlier<'_>>,
 ) -> String {
-    let rows = connections(status).iter();
+    let rows = list(&status["connections"]).iter();
     let mut rows: Vec<(&Value, Traffic)> = rows.map(|one| (one, traffic(one, earlier))).collect();
     let mut lines = head(status, &rows, earlier.is_some());
     let mut titles = [
@@ -35,32 +38,28 @@ pub(super) fn render(
         });
     }
     if !rows.is_empty() {
-        lines.push(String::new());
-        lines.push(row(columns, titles));
+        lines.extend([String::new(), row(columns, titles.map(str::to_owned))]);
     }
     let room = most.saturating_sub(lines.len());
-    let shown = match rows.len() {
-        all if all > room => room.saturating_sub(1),
-        all => all,
+    let shown = if rows.len() > room {
+        room.saturating_sub(1)
+    } else {
+        rows.len()
     };
-    for (one, [from_client, from_agent, passed]) in &rows[..shown] {
-        let [number, turns, sessions] =
-            ["number", "turns", "sessions"].map(|member| one[member].to_string());
-        let (from_client, from_agent) = (count(*from_client), count(*from_agent));
-        let (age, passed) = (span(&one["age_seconds"]), bytes(*passed));
+    lines.extend(rows[..shown].iter().map(|(one, [client, agent, passed])| {
         let cells = [
-            &number,
-            text(&one["client"]),
-            text(&one["agent"]),
-            &age,
-            &turns,
-            &sessions,
-            &from_client,
-            &from_agent,
-            &passed,
+            one["number"].to_string(),
+            text(&one["client"]).to_owned(),
+            text(&one["agent"]).to_owned(),
+            span(&one["age_seconds"]),
+            one["turns"].to_string(),
+            one["sessions"].to_string(),
+            count(*client),
+            count(*agent),
+            bytes(*passed),
         ];
-        lines.push(row(columns, cells));
-    }
+        row(columns, cells)
+    }));
     if shown < rows.len() {
         lines.push(format!("… and {} more", rows.len() - shown));
     }
@@ -73,22 +72,18 @@ pub(super) fn render(
 /// then.
 fn traffic(one: &Value, earlier: Option<Earlier<'_>>) -> Traffic {
     let totals = |one: &Value| {
-        let of = |what: &str, side: &str| one[what][side].as_u64().unwrap_or(0);
-        let passed = of("bytes_from", "client") + of("bytes_from", "agent");
-        [
-            of("messages_from", "client"),
-            of("messages_from", "agent"),
-            passed,
-        ]
+        let of = |what: &str| ["client", "agent"].map(|side| one[what][side].as_u64().unwrap_or(0));
+        let [client, agent] = of("messages_from");
+        [client, agent, of("bytes_from").iter().sum()]
     };
     let Some((before, ago)) = earlier else {
         return totals(one);
     };
-    let mut before = connections(before).iter();
+    let mut before = list(&before["connections"]).iter();
     let then = before.find(|then| then["number"] == one["number"]);
     let (now, then) = (totals(one), then.map(totals).unwrap_or_default());
-    let millis = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX).max(1);
-    [0, 1, 2].map(|at| (now[at].saturating_sub(then[at]) * 1000 + millis / 2) / millis)
+    let seconds = ago.as_secs_f64().max(0.001);
+    [0, 1, 2].map(|at| (now[at].saturating_sub(then[at]) as f64 / seconds).round() as u64)
 }
 
 fn head(status: &Value, rows: &[(&Value, Traffic)], has_rates: bool) -> Vec<String> {
@@ -97,21 +92,12 @@ fn head(status: &Value, rows: &[(&Value, Traffic)], has_rates: bool) -> Vec<Stri
     let mut lines = vec![format!(
         "acp-relay {version} · process {pid} · {state} · up {up}"
     )];
-    let listeners = status["listeners"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    lines.extend(
-        listeners
-            .iter()
-            .map(|at| format!("listening on {}", text(at))),
-    );
-    if listeners.is_empty() && state != "starting" {
+    let listeners = list(&status["listeners"]).iter();
+    lines.extend(listeners.map(|at| format!("listening on {}", text(at))));
+    if lines.len() == 1 && state != "starting" {
         lines.push("no listener is open".to_owned());
     }
-    let sum = |what: &str| -> u64 {
-        let each = rows.iter().map(|(one, _)| one[what].as_u64());
-        each.map(Option::unwrap_or_default).sum()
-    };
+    let sum = |what: &str| -> u64 { rows.iter().filter_map(|(one, _)| one[what].as_u64()).sum() };
     lines.push(format!(
         "{} ({} since the start), {}, {}",
         counted(rows.len() as u64, "connection"),
@@ -128,17 +114,16 @@ fn head(status: &Value, rows: &[(&Value, Traffic)], has_rates: bool) -> Vec<Stri
     lines
 }
 
-/// The conversations of a status.
-fn connections(status: &Value) -> &[Value] {
-    status["connections"].as_array().map_or(&[], Vec::as_slice)
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
-/// A row, in which the client takes the remaining width.
-fn row(columns: usize, cells: [&str; 9]) -> String {
+/// A row of the table.
+fn row(columns: usize, cells: [String; 9]) -> String {
     let [
         number,
         client,
@@ -150,8 +135,8 @@ fn row(columns: usize, cells: [&str; 9]) -> String {
         received,
         passed,
     ] = cells;
-    let wide = columns.saturating_sub(58).clamp(12, 60);
-    let (client, agent) = (cut(client, wide), cut(agent, 10));
+    let wide = columns.saturating_sub(OTHERS).clamp(12, 60);
+    let (client, agent) = (cut(&client, wide), cut(&agent, 10));
     format!(
         "{number:>4} {client:wide$} {agent:10} {age:>6} {turns:>5} {sessions:>4} {sent:>6} \
          {received:>6} {passed:>9}"
@@ -170,37 +155,33 @@ fn cut(line: &str, width: usize) -> String {
 /// A time in its two largest units.
 fn span(seconds: &Value) -> String {
     let whole = seconds.as_f64().unwrap_or(0.) as u64;
-    match [
-        whole / 86_400,
-        whole / 3600 % 24,
-        whole / 60 % 60,
-        whole % 60,
-    ] {
-        [0, 0, 0, s] => format!("{s}s"),
-        [0, 0, m, s] => format!("{m}m{s:02}s"),
-        [0, h, m, _] => format!("{h}h{m:02}m"),
-        [d, h, _, _] => format!("{d}d{h:02}h"),
+    let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3600 => format!("{minutes}m{:02}s", whole % 60),
+        3600..86_400 => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours:02}h"),
     }
 }
 
 /// A number, abbreviated.
 fn count(count: u64) -> String {
-    match count {
-        0..100_000 => count.to_string(),
-        100_000..10_000_000 => format!("{}k", count / 1000),
-        _ => format!("{}M", count / 1_000_000),
-    }
+    short(count, 100_000, 1000, &["", "k", "M", "G"])
 }
 
 /// A number of bytes, abbreviated.
 fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let (mut whole, mut unit) = (count, 0);
-    while whole >= 10_240 && unit < UNITS.len() - 1 {
-        whole /= 1024;
+    short(count, 10_240, 1024, &[" B", " KiB", " MiB", " GiB", " TiB"])
+}
+
+/// A number below `most` in the smallest unit that allows it; each is `base` of the one before.
+fn short(mut number: u64, most: u64, base: u64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while number >= most && unit + 1 < units.len() {
+        number /= base;
         unit += 1;
     }
-    format!("{whole} {}", UNITS[unit])
+    format!("{number}{}", units[unit])
 }
 
 #[cfg(test)]

@@ -5,16 +5,19 @@
 //! The log also has a rate limit (see `rate_limit`), unless a detailed level was requested. Secrets
 //! are redacted here.
 
-use std::collections::VecDeque;
 use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::log_redaction::LineRedactor;
-use super::rate_limit::RateLimit;
+use super::rate_limit::LineLimit;
 
 /// Most lines in the queue. More are dropped and counted.
 const LINES: usize = 1024;
@@ -22,49 +25,30 @@ const LINES: usize = 1024;
 /// Most bytes in the queue. More are dropped, as above.
 const BYTES: usize = 256 << 10;
 
-/// Lines of the log that may come at once.
+/// The log: this many lines at once, and then 20 a second, some hundred megabytes a day.
 const BURST: u32 = 1000;
+const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Lines of the log a second in the long run: some hundred megabytes a day.
-const RATE: u32 = 20;
+/// Time between two looks at the queue before the program ends.
+const FLUSH_POLL: Duration = Duration::from_millis(1);
 
-/// The stderr of the process.
-static STDERR: Stderr = Stderr {
-    queue: Mutex::new(Queue {
-        lines: VecDeque::new(),
-        bytes: 0,
-        lost: 0,
-        missing: [0; 2],
-        rate_limit: Some(RateLimit::new(BURST, RATE)),
-        writer: Writer::Absent,
-    }),
-    changed: Condvar::new(),
-};
+/// The stderr of the process, once something was printed.
+static STDERR: OnceLock<Stderr> = OnceLock::new();
+
+/// The rate limit of the log; `None` if it is not limited.
+static LOG_LIMIT: Mutex<Option<LineLimit>> = Mutex::new(Some(LineLimit::new(INTERVAL, BURST)));
+
+/// Lines never written: over the rate limit, and over the queue's limit.
+static MISSING: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 struct Stderr {
-    queue: Mutex<Queue>,
-    /// Notified when there is something to write, and when everything is written.
-    changed: Condvar,
-}
-
-struct Queue {
-    lines: VecDeque<Vec<u8>>,
-    bytes: usize,
+    /// The thread's queue; `None` if the thread could not be started.
+    queue: Option<SyncSender<Vec<u8>>>,
+    /// Lines and bytes that are not written yet.
+    lines: AtomicUsize,
+    bytes: AtomicUsize,
     /// Dropped lines that have not been reported yet.
-    lost: u64,
-    /// Lines never written: over the rate limit, and over the queue's limit.
-    missing: [u64; 2],
-    /// The rate limit of the log; `None` if it is not limited.
-    rate_limit: Option<RateLimit>,
-    writer: Writer,
-}
-
-/// The state of the thread that writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Writer {
-    Absent,
-    Idle,
-    Busy,
+    lost: AtomicU64,
 }
 
 /// The writer of the log; one call is one line.
@@ -73,90 +57,75 @@ pub(super) struct Log;
 
 /// Prints one line.
 pub(super) fn print(line: &str) {
-    STDERR.push(format!("{line}\n").into_bytes());
+    Stderr::get().push(format!("{line}\n").into_bytes());
 }
 
 /// Removes the rate limit of the log.
 pub(super) fn lift_rate_limit() {
-    STDERR.lock().rate_limit = None;
+    *LOG_LIMIT.lock() = None;
 }
 
 /// How many lines were never written: over the rate limit, and because stderr was not read in time.
 pub(super) fn dropped_lines() -> [u64; 2] {
-    STDERR.lock().missing
+    MISSING.each_ref().map(|count| count.load(Relaxed))
 }
 
 /// Waits until everything is written, for `timeout` at most; for the end of the program.
 pub(super) fn flush(timeout: Duration) {
-    let busy = |queue: &mut Queue| {
-        queue.writer == Writer::Busy || queue.writer == Writer::Idle && queue.has_pending()
-    };
-    let mut queue = STDERR.lock();
-    STDERR.changed.wait_while_for(&mut queue, busy, timeout);
+    let end = Instant::now() + timeout;
+    let waits = |stderr: &Stderr| stderr.lines.load(Relaxed) > 0;
+    while STDERR.get().is_some_and(waits) && Instant::now() < end {
+        thread::sleep(FLUSH_POLL);
+    }
 }
 
 impl Stderr {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock()
-    }
-
-    fn push(&'static self, line: Vec<u8>) {
-        let mut queue = self.lock();
-        if queue.writer == Writer::Absent {
-            let thread = std::thread::Builder::new().name("stderr".to_owned());
-            if thread.spawn(|| self.write()).is_err() {
-                drop(queue);
-                write_all(&LineRedactor::default().clean(line));
-                return;
+    fn get() -> &'static Self {
+        STDERR.get_or_init(|| {
+            let (queue, lines) = sync_channel(LINES);
+            let thread = thread::Builder::new().name("stderr".to_owned());
+            let started = thread.spawn(move || Self::get().write(&lines));
+            Self {
+                queue: started.is_ok().then_some(queue),
+                lines: AtomicUsize::new(0),
+                bytes: AtomicUsize::new(0),
+                lost: AtomicU64::new(0),
             }
-            queue.writer = Writer::Idle;
-        }
-        if queue.lines.len() < LINES && queue.bytes + line.len() <= BYTES {
-            queue.bytes += line.len();
-            queue.lines.push_back(line);
-        } else {
-            queue.lost += 1;
-            queue.missing[1] += 1;
-        }
-        self.changed.notify_all();
-    }
-
-    /// The loop of the thread.
-    fn write(&self) {
-        let mut lines = LineRedactor::default();
-        let mut queue = self.lock();
-        loop {
-            if let Some(line) = queue.next() {
-                queue.writer = Writer::Busy;
-                drop(queue);
-                write_all(&lines.clean(line));
-                queue = self.lock();
-            } else {
-                queue.writer = Writer::Idle;
-                self.changed.notify_all();
-                let waits = |queue: &mut Queue| !queue.has_pending();
-                self.changed.wait_while(&mut queue, waits);
-            }
-        }
-    }
-}
-
-impl Queue {
-    fn has_pending(&self) -> bool {
-        !self.lines.is_empty() || self.lost > 0
-    }
-
-    /// The next line to write. The report of dropped lines comes after the queue.
-    fn next(&mut self) -> Option<Vec<u8>> {
-        if let Some(line) = self.lines.pop_front() {
-            self.bytes -= line.len();
-            return Some(line);
-        }
-        let lost = std::mem::take(&mut self.lost);
-        (lost > 0).then(|| {
-            let words = "more lines were lost, because stderr was not read in time";
-            format!("acp-relay: {lost} {words}\n").into_bytes()
         })
+    }
+
+    fn push(&self, line: Vec<u8>) {
+        let Some(queue) = &self.queue else {
+            write_all(&LineRedactor::default().clean(line));
+            return;
+        };
+        let length = line.len();
+        self.lines.fetch_add(1, Relaxed);
+        let fits = self.bytes.fetch_add(length, Relaxed) + length <= BYTES;
+        if !fits || queue.try_send(line).is_err() {
+            MISSING[1].fetch_add(1, Relaxed);
+            self.lost.fetch_add(1, Relaxed);
+            self.bytes.fetch_sub(length, Relaxed);
+            self.lines.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// The loop of the thread. Dropped lines are reported when the queue is empty.
+    fn write(&self, lines: &Receiver<Vec<u8>>) {
+        let mut redactor = LineRedactor::default();
+        for line in lines {
+            let length = line.len();
+            write_all(&redactor.clean(line));
+            self.bytes.fetch_sub(length, Relaxed);
+            if self.lines.load(Relaxed) == 1 {
+                let lost = self.lost.swap(0, Relaxed);
+                let words = "more lines were lost, because stderr was not read in time";
+                if lost > 0 {
+                    write_all(format!("acp-relay: {lost} {words}\n").as_bytes());
+                }
+            }
+            self.lines.fetch_sub(1, Relaxed);
+        }
     }
 }
 
@@ -183,20 +152,22 @@ fn write_all(mut bytes: &[u8]) {
 
 impl io::Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut queue = STDERR.lock();
-        let acquired = match &mut queue.rate_limit {
+        let acquired = match &mut *LOG_LIMIT.lock() {
             Some(limit) => limit.acquire(Instant::now()),
             None => Some(0),
         };
-        queue.missing[0] += u64::from(acquired.is_none());
-        drop(queue);
-        if let Some(left_out) = acquired {
-            if left_out > 0 {
-                print(&format!(
-                    "acp-relay: {left_out} lines of the log were left out, because there were too many"
-                ));
+        match acquired {
+            None => {
+                MISSING[0].fetch_add(1, Relaxed);
             }
-            STDERR.push(line.to_vec());
+            Some(left_out) => {
+                if left_out > 0 {
+                    print(&format!(
+                        "acp-relay: {left_out} lines of the log were left out, because there were too many"
+                    ));
+                }
+                Stderr::get().push(line.to_vec());
+            }
         }
         Ok(line.len())
     }

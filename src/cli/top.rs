@@ -1,7 +1,7 @@
 //! `acp-relay top`: connections, sessions, turns and rates, redrawn every second.
 //!
-//! It uses three escape sequences: alternate screen, home, clear. `q`, Ctrl-C or the end of stdin
-//! ends it. Where stdout is not a terminal, the status is printed once.
+//! It uses three escape sequences: alternate screen, home, clear. Ctrl-C ends it. Where stdout is not
+//! a terminal, the status is printed once.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,9 +34,8 @@ pub(super) fn run(args: &Top) -> ExitCode {
         if console::size().is_none() {
             return status::print(args.relay.status().await);
         }
-        let keys = console::Keys::listen();
         console::draw_screen(ENTER);
-        let end = watch(&args.relay, keys).await;
+        let end = watch(&args.relay).await;
         console::draw_screen(LEAVE);
         match end {
             Ok(()) => ExitCode::SUCCESS,
@@ -46,7 +45,7 @@ pub(super) fn run(args: &Top) -> ExitCode {
 }
 
 /// Draws until the user quits or the relay is gone.
-async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String> {
+async fn watch(relay: &RelayArgs) -> Result<(), String> {
     let mut before: Option<(Value, Instant)> = None;
     loop {
         let status = relay.status().await.map_err(|fault| match before {
@@ -56,13 +55,12 @@ async fn watch(relay: &RelayArgs, mut keys: console::Keys) -> Result<(), String>
         let now = Instant::now();
         let earlier = before.as_ref().map(|(status, at)| (status, now - *at));
         let [columns, rows] = console::size().unwrap_or([80, 24]);
-        // One for the key hint, and one blank.
+        // One for the hint, and one blank.
         let text = render(&status, [columns, rows.saturating_sub(2)], earlier);
-        let screen = format!("{HOME}{text}\nq quits");
+        let screen = format!("{HOME}{text}\nCtrl-C quits");
         console::draw_screen(&screen.replace('\n', "\r\n"));
         before = Some((status, now));
         tokio::select! {
-            () = keys.end() => return Ok(()),
             _ = tokio::signal::ctrl_c() => return Ok(()),
             () = tokio::time::sleep(INTERVAL) => {}
         }

@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::program::{Program, StackEntry};
-use super::table::{Rule, Table, TableFaults, nearest};
+use super::table::{Rule, Table, TableFaults};
+use crate::jsonrpc::nearest;
 
 /// The files in `mappings/`, by name: paths and texts. The names lie among the texts: a name that is
 /// not read keeps the text beside it out of memory.
@@ -149,7 +150,7 @@ impl Library {
                 .collect();
             DialectError::Unknown {
                 name: name.to_owned(),
-                near: most_similar(name, &all).map(str::to_owned),
+                near: nearest(name, all).map(str::to_owned),
                 known: names().collect::<Vec<_>>().join(", "),
             }
         })
@@ -245,12 +246,4 @@ fn suggestion(near: &Option<String>, known: &str) -> String {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known are {known}"),
     }
-}
-
-/// The most similar name: the one with the smallest edit distance, or else the shortest that
-/// contains the word.
-fn most_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
-    let has = |name: &&&str| word.len() > 2 && name.contains(word);
-    let longer = || names.iter().filter(has).min_by_key(|name| name.len());
-    nearest(word, names).or_else(|| longer().copied())
 }

@@ -11,7 +11,8 @@
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
-//!   safe to show, `duration` reads durations, and `names` makes enums whose variants have names.
+//!   safe to show, `duration` reads durations, `names` makes enums whose variants have names, and
+//!   `nearest` finds the word that was probably meant.
 
 mod close_reason;
 mod duration;
@@ -29,6 +30,7 @@ mod levels;
 pub mod limits;
 mod member_index;
 mod names;
+mod nearest;
 mod pending_requests;
 mod printable;
 mod read_error;
@@ -51,6 +53,7 @@ pub use json::is_json;
 pub use limits::Limits;
 pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub(crate) use names::names;
+pub use nearest::{did_you_mean, nearest};
 pub use pending_requests::{PendingRequests, Rejected};
 pub use printable::printable;
 pub use scan::{Scanned, scan, scan_head, scan_text};

@@ -16,6 +16,7 @@ pub use http_endpoint::{DEFAULT_PATH, HttpEndpoint, HttpProtocol};
 use self::authority::{Bracketed, authority_parts};
 use super::replay::ReplayAddress;
 use crate::auth::origin::is_loopback_host;
+use crate::jsonrpc::nearest;
 
 /// The address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -258,10 +259,8 @@ fn unknown_scheme(given: &str, scheme: Option<(&str, &str)>) -> String {
     let known = Endpoint::FORMS
         .iter()
         .filter_map(|(form, _)| Some(form.split_once(':')?.0));
-    let nearest = scheme.and_then(|(scheme, rest)| {
-        let far = known.map(|known| (strsim::levenshtein(scheme, known), known));
-        let near = far.filter(|(far, known)| *far <= 2 && *far < known.len());
-        Some(format!("{}:{rest}", near.min()?.1))
+    let near = scheme.and_then(|(scheme, rest)| {
+        Some(format!("{}:{rest}", nearest(scheme, known)?))
     });
     let path = given.starts_with(['/', '.', '~']);
     let path = path.then(|| format!("unix:{given}"));
@@ -278,7 +277,7 @@ fn unknown_scheme(given: &str, scheme: Option<(&str, &str)>) -> String {
         scheme.is_some_and(|scheme| HttpProtocol::from_scheme(scheme).is_some())
             && text.parse::<Endpoint>().is_ok()
     };
-    let meant = nearest.or(path).or_else(|| urls.into_iter().find(is_url));
+    let meant = near.or(path).or_else(|| urls.into_iter().find(is_url));
     let hint = match meant {
         Some(text) => format!("did you mean {text:?}?"),
         None => {

@@ -1,7 +1,7 @@
 //! The README and the manual: what they name exists in the program, what the program has is in the
 //! reference, and each link has a target.
 
-mod help;
+pub(crate) mod help;
 mod names;
 mod reference;
 

@@ -93,17 +93,3 @@ fn the_manual_has_a_page_for_every_subcommand() {
         assert!(!text.contains("\\[u"), "nor roff all letters: {text}");
     }
 }
-
-#[test]
-fn one_page_of_the_manual_is_found_by_its_subcommand() {
-    let page = run(&["man", "inspect", "show"]);
-    let text = String::from_utf8(page.stdout).unwrap();
-    assert!(text.contains(".TH acp-relay-inspect-show 1"), "{text}");
-    let none = run(&["man", "serv"]);
-    assert_eq!(none.status.code(), Some(64));
-    let reported = String::from_utf8(none.stderr).unwrap();
-    assert_eq!(
-        reported,
-        "acp-relay: `acp-relay` has no subcommand `serv`\n"
-    );
-}

@@ -26,15 +26,17 @@ pub const FORM_MEMBERS: [(&str, &str); 6] = [
 ];
 
 /// How permission requests of an agent are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Permissions {
-    /// By the client: the run is interrupted.
+    /// By the client: the run is interrupted. No option, because no client can be asked then
+    #[value(skip)]
     Interrupt,
-    /// Allowed, once.
-    Allow,
-    /// Rejected.
+    /// Reject the request
+    #[default]
     Reject,
+    /// Allow it, once
+    Allow,
 }
 
 /// A question of an agent.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::auth::{AuthMethod, Principal};
+use crate::auth::{AuthMethod, Principal, RateLimit};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
 
@@ -26,8 +26,7 @@ pub(super) struct ClientRegistry(Arc<Mutex<HashMap<Name, Count>>>);
 #[derive(Debug)]
 struct Count {
     connected: usize,
-    /// When the recent connections no longer count.
-    until: Instant,
+    starts: RateLimit,
 }
 
 /// A connected client, until it is dropped.
@@ -49,24 +48,21 @@ impl ClientRegistry {
         let now = Instant::now();
         let name = (principal.auth_method, Arc::clone(&principal.name));
         let mut counts = self.0.lock();
-        counts.retain(|_, count| count.connected > 0 || count.until > now);
+        counts.retain(|_, count| count.connected > 0 || !count.starts.is_idle(now));
         let count = counts.entry(name.clone()).or_insert(Count {
             connected: 0,
-            until: now,
+            starts: RateLimit::per(MINUTE, limits.agent_starts),
         });
         let connected = count.connected;
         if connected >= limits.per_principal {
             return reached(format!("{connected} of {principal} are connected already"));
         }
-        let each = MINUTE / u32::try_from(limits.agent_starts).unwrap_or(u32::MAX);
-        let until = count.until.max(now) + each;
-        if until - now > MINUTE {
-            let wait = (until - now - MINUTE).as_secs() + 1;
+        if let Err(wait) = count.starts.acquire(now) {
+            let wait = wait.as_secs() + 1;
             return reached(format!(
                 "too many agents were started for {principal}; wait {wait} s"
             ));
         }
-        count.until = until;
         count.connected += 1;
         Ok(Permit(Some((self.clone(), name))))
     }

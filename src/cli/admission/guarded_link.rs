@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
-use crate::auth::{Gate, Principal};
+use crate::auth::{Gate, Principal, RateLimit};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, current_time};
 
 /// From this rate on, which is the default, there is no limit.
 const UNLIMITED: usize = 1 << 30;
-/// Seconds' worth of messages that may come at once.
+/// Seconds' worth of messages that may come at once; of bytes, it is one second's.
 const BURST: u32 = 5;
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Receives from the client.
 struct GuardedStream {
@@ -38,11 +39,10 @@ struct GuardedSink {
 
 /// The rate limit of a client.
 struct ClientRate {
+    /// How long a message takes at the limit's rate, and how many bytes a second are allowed.
     message: Duration,
-    bytes: usize,
-    /// When all received messages would have been sent at the limit's rate.
-    messages_until: Instant,
-    bytes_until: Instant,
+    bytes: f64,
+    limits: [RateLimit; 2],
     wait: Option<Pin<Box<Sleep>>>,
 }
 
@@ -111,7 +111,7 @@ impl FrameStream for GuardedStream {
         }
         let received = ready!(self.rx.poll_next(cx));
         if let (Some(rate), Some(Ok(Decoded::Frame(frame)))) = (&mut self.rate, &received) {
-            rate.count(frame.len(), Instant::now());
+            rate.count(frame.len());
         }
         Poll::Ready(received)
     }
@@ -163,25 +163,26 @@ impl ClientRate {
         if messages >= UNLIMITED && bytes >= UNLIMITED {
             return None;
         }
-        let now = Instant::now();
+        let message = SECOND / u32::try_from(messages).unwrap_or(u32::MAX);
+        let limit = |burst| RateLimit::new(message, burst);
         Some(Self {
-            message: Duration::from_secs(1) / u32::try_from(messages).unwrap_or(u32::MAX),
-            bytes,
-            messages_until: now,
-            bytes_until: now,
+            message,
+            bytes: bytes as f64,
+            limits: [limit(SECOND * BURST), limit(SECOND)],
             wait: None,
         })
     }
 
-    fn count(&mut self, bytes: usize, now: Instant) {
-        self.messages_until = self.messages_until.max(now) + self.message;
-        let time = Duration::from_secs_f64(bytes as f64 / self.bytes as f64);
-        self.bytes_until = self.bytes_until.max(now) + time;
-        let second = Duration::from_secs(1);
-        // What is ahead of its time by no more than this may come at once.
-        let behind = |until: Instant, burst| until.checked_sub(burst).unwrap_or(now);
-        let due = behind(self.messages_until, second * BURST).max(behind(self.bytes_until, second));
-        self.wait = (due > now).then(|| Box::pin(sleep_until(due)));
+    fn count(&mut self, bytes: usize) {
+        let costs = [
+            self.message,
+            Duration::from_secs_f64(bytes as f64 / self.bytes),
+        ];
+        let now = Instant::now();
+        let waits = self.limits.iter_mut().zip(costs);
+        let waits = waits.map(|(limit, cost)| limit.charge(cost, now.into_std()));
+        let wait = waits.max().unwrap_or_default();
+        self.wait = (!wait.is_zero()).then(|| Box::pin(sleep(wait)));
     }
 
     /// Ready when the client may be read again.

@@ -12,9 +12,7 @@
 //! messages; `agents list` prints the table that it usually needs.
 
 mod list;
-mod name;
 mod profile;
 
 pub(super) use list::{AgentsArgs, run};
-pub(super) use name::check_name;
-pub(super) use profile::{Profile, Program, profile, profile_names, read_profile};
+pub(super) use profile::{Profile, Program, check_name, profile, profile_names, read_profile};

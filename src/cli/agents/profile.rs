@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::config::did_you_mean;
+use crate::auth;
+use crate::jsonrpc::did_you_mean;
 use crate::transport::Launch;
 
 /// How a well-known agent is started.
@@ -48,6 +49,21 @@ pub(super) fn all() -> &'static [Profile] {
         all.expect("profiles.json is a list of profiles")
     });
     &ALL
+}
+
+/// Rejects a text that cannot be the name of an agent. Clients use it in the path of an address, so
+/// it has only characters that need no escape there, and cannot be mistaken for a folder.
+///
+/// # Errors
+/// Why, as a clause.
+pub(in crate::cli) fn check_name(name: &str) -> Result<(), &'static str> {
+    match auth::check_name(name) {
+        Ok(()) if !name.contains('@') && !name.contains("..") => Ok(()),
+        _ => Err(
+            "it has letters, digits and - _ ., begins with a letter or a digit, has no two dots in \
+             a row, and 64 characters at most",
+        ),
+    }
 }
 
 /// The profile of that name.
@@ -89,7 +105,6 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::agents::check_name;
     use crate::dialect::Library;
 
     #[test]

@@ -34,6 +34,17 @@ pub(in crate::cli) struct Fault {
     pub(super) is_note: bool,
 }
 
+impl Fault {
+    pub(super) fn new(at: Range<usize>, what: impl Into<String>, remedy: &str) -> Self {
+        Self {
+            at,
+            what: what.into(),
+            remedy: remedy.to_owned(),
+            is_note: false,
+        }
+    }
+}
+
 /// All faults of a file, in its order, with the notes.
 #[derive(Debug)]
 pub(in crate::cli) struct Faults {
@@ -126,15 +137,9 @@ mod tests {
     #[test]
     fn faults_are_shown_below_their_lines() {
         let text = "[agents.a]\ncomand = 1\n";
-        let fault = |at, what: &str, remedy: &str| Fault {
-            at,
-            what: what.to_owned(),
-            remedy: remedy.to_owned(),
-            is_note: false,
-        };
         let remedy = "did you mean `command`?";
-        let unknown = fault(11..17, "`agents.a.comand` is not known", remedy);
-        let whole = fault(0..text.len(), "agents.a names no agent", "");
+        let unknown = Fault::new(11..17, "`agents.a.comand` is not known", remedy);
+        let whole = Fault::new(0..text.len(), "agents.a names no agent", "");
         let faults = Faults::new("x.toml", text, vec![unknown, whole]);
         let shown = faults.snippets(&Renderer::plain());
         for part in [
@@ -148,7 +153,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
-        let nothing = fault(0..0, "there is no agent", "");
+        let nothing = Fault::new(0..0, "there is no agent", "");
         let shown = Faults::new("x.toml", "", vec![nothing]).snippets(&Renderer::plain());
         assert!(shown.contains("there is no agent"), "{shown}");
     }

@@ -65,12 +65,8 @@ impl ConfigFile {
         String::from_utf8(bytes).map_err(|error| {
             let good = error.utf8_error().valid_up_to();
             let byte = error.as_bytes()[good];
-            let fault = Fault {
-                at: good..good,
-                what: format!("byte {good} (0x{byte:02x}) is not UTF-8"),
-                remedy: "save the file as UTF-8".to_owned(),
-                is_note: false,
-            };
+            let what = format!("byte {good} (0x{byte:02x}) is not UTF-8");
+            let fault = Fault::new(good..good, what, "save the file as UTF-8");
             let text = String::from_utf8_lossy(error.as_bytes());
             let faults = Faults::new(&path.to_string(), &text, vec![fault]);
             exit::fail(exit::CONFIG, &faults.report())

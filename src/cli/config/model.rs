@@ -8,10 +8,11 @@ use clap::{ArgAction, Args};
 
 use super::keys::Keys;
 use super::option::Variable;
+use crate::agent_connect::api::interrupt::Permissions;
 use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
-use crate::cli::agent_connect::{self, AgentConnectArgs, DefaultPermission, is_own};
+use crate::cli::agent_connect::{self, AgentConnectArgs, is_own};
 use crate::cli::agents::{self, Profile, Program};
 use crate::cli::dialect::Tables;
 use crate::cli::dialect_options;
@@ -115,7 +116,7 @@ pub(in crate::cli) struct AgentPart {
     /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
     #[arg(long, id = "agents.default-permission", value_name = "WHAT")]
     #[arg(value_enum)]
-    pub(in crate::cli) default_permission: Option<DefaultPermission>,
+    pub(in crate::cli) default_permission: Option<Permissions>,
     /// Variables for it
     #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = read_variable)]
     pub(in crate::cli) env: Vec<Variable>,

@@ -8,9 +8,9 @@ use std::path::Path;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
 
-use super::nearest::did_you_mean;
 use crate::cli::admin::AdminAddress;
 use crate::cli::limits::Setting;
+use crate::jsonrpc::did_you_mean;
 use crate::transport::Endpoint;
 
 /// The name and the value of a variable.

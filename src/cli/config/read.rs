@@ -82,18 +82,13 @@ fn syntax_faults(mut broken: Vec<Error>) -> Vec<Fault> {
     let more = broken.len().saturating_sub(MAX_SYNTAX_FAULTS);
     let faults = broken.into_iter().take(MAX_SYNTAX_FAULTS + 1);
     let faults = faults.enumerate().map(|(index, error)| {
-        let (what, remedy) = match index {
+        let at = error.span().unwrap_or_default();
+        match index {
             MAX_SYNTAX_FAULTS => {
                 let what = format!("{more} more syntax faults from here on");
-                (what, "is this a TOML file?")
+                Fault::new(at, what, "is this a TOML file?")
             }
-            _ => (error.message().to_owned(), ""),
-        };
-        Fault {
-            at: error.span().unwrap_or_default(),
-            what,
-            remedy: remedy.to_owned(),
-            is_note: false,
+            _ => Fault::new(at, error.message(), ""),
         }
     });
     faults.collect()

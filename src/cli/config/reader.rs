@@ -16,10 +16,9 @@ use toml::de::{DeTable, DeValue};
 use super::declared::{DECLARED, DRAIN, TABLES, Table, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{Key, Keys};
-use super::nearest::did_you_mean;
 use super::option::{self, Form, contradict, form, value_name};
-use crate::cli::renamed;
 use crate::dialect::Library;
+use crate::jsonrpc::did_you_mean;
 use crate::jsonrpc::limits::Limit;
 
 /// What the tables of a file share.
@@ -119,13 +118,21 @@ impl<'f> TableReader<'f> {
 
     /// Adds a fault at `at`. The remedy is empty if there is none.
     pub(super) fn fault(&self, at: Range<usize>, what: impl Into<String>, remedy: &str) {
-        self.add(at, what.into(), remedy, false);
+        self.file
+            .found
+            .borrow_mut()
+            .push(Fault::new(at, what, remedy));
     }
 
     /// Adds a note about a key.
     pub(super) fn note(&self, key: &str, what: &str, remedy: &str) {
         let what = format!("{}: {what}", self.path(key));
-        self.add(self.at(key), what, remedy, true);
+        let fault = Fault::new(self.at(key), what, remedy);
+        let fault = Fault {
+            is_note: true,
+            ..fault
+        };
+        self.file.found.borrow_mut().push(fault);
     }
 
     /// Adds a fault of the value of a key.
@@ -233,16 +240,6 @@ impl<'f> TableReader<'f> {
         Some(Self::read(name, at, declared, table, self.file))
     }
 
-    fn add(&self, at: Range<usize>, what: String, remedy: &str, is_note: bool) {
-        let remedy = remedy.to_owned();
-        self.file.found.borrow_mut().push(Fault {
-            at,
-            what,
-            remedy,
-            is_note,
-        });
-    }
-
     /// Adds a fault for each key that is not declared.
     fn check_known(&self) {
         let table = self.declared.path;
@@ -253,8 +250,6 @@ impl<'f> TableReader<'f> {
             let (name, at) = (&**key.get_ref(), key.span());
             let path = self.path(name);
             if known.contains(&name) {
-            } else if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
-                self.fault(at, format!("`{path}` is now `{new}`"), "");
             } else if table == "agents.limits" && Limit::named(name).is_some() {
                 let what = format!("{path}: this limit applies to all listeners");
                 self.fault(at, what, "move it to [limits]");

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::agent_connect::ServedAgent;
 use crate::auth::ONLY_AGENT;
 use crate::cli::admission::AdmissionControl;
-use crate::cli::agent_connect::DefaultPermission;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, ListenerPart};
 use crate::conversation::DialectChoice;
@@ -88,10 +87,7 @@ impl AgentPool {
         let offer = |agent: &Arc<Agent>| ServedAgent {
             name: agent.part.name.clone(),
             description: agent.part.description.clone(),
-            default_permission: agent
-                .part
-                .default_permission
-                .map(DefaultPermission::permissions),
+            default_permission: agent.part.default_permission,
         };
         self.all.iter().map(offer).collect()
     }

@@ -1,7 +1,7 @@
 //! The command line of `acp-relay token`, with its subcommands.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Store;
 use super::store::new_token;
-use crate::auth::{Agents, Grant, Key, KeyId, check_name, read_agents};
+use crate::auth::{Agents, Grant, Key, Token, check_name, read_agents};
 use crate::cli::console::Output;
 use crate::cli::state::StateError;
 use crate::cli::{console, exit};
@@ -103,11 +103,7 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
 
 fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
     let token = new_token()?;
-    let id = KeyId::of(token.reveal().as_bytes());
     let key = Key {
-        id: id.expect("a new token has an id"),
-        digest: token.digest(),
-        name: args.name.clone(),
         expires: args
             .expires
             .map(|good| current_time().unix + good.as_secs()),
@@ -115,44 +111,17 @@ fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
             agents: args.agents.clone().unwrap_or(Agents::All),
             admin: args.admin,
         },
+        ..Key::of(&token, &args.name)
     };
-    let unwritable = |path: &Path, fault: &io::Error| {
-        let why = match fault.kind() {
-            io::ErrorKind::AlreadyExists => "it exists already, and is left unchanged".to_owned(),
-            _ => fault.to_string(),
-        };
-        StateError::Unavailable(format!("{} cannot be written ({why})", path.display()))
-    };
-    // A file that other users cannot read.
-    let open = |path: &PathBuf| {
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
-        file.map_err(|fault| unwritable(path, &fault))
-    };
-    let file = args.out.as_ref().map(open).transpose()?;
-    let remove_file = || args.out.as_ref().map(fs::remove_file);
-    let added = store.change(|ring| ring.add(key));
-    if !matches!(added, Ok(Ok(()))) {
-        remove_file();
-    }
-    if let Err(fault) = added? {
+    if let Err(fault) = store.change(|ring| ring.add(key))? {
         return Ok(exit::fail(exit::USAGE, &fault));
     }
-    let (shown, code) = match (file, &args.out) {
-        (Some(mut file), Some(path)) => match writeln!(file, "{}", token.reveal()) {
+    let (shown, code) = match &args.out {
+        Some(path) => match write_new(path, &token) {
             Ok(()) => (true, ExitCode::SUCCESS),
-            Err(fault) => {
-                remove_file();
-                (
-                    false,
-                    exit::fail(exit::CANNOT_CREATE, &unwritable(path, &fault)),
-                )
-            }
+            Err(fault) => (false, exit::fail(exit::CANNOT_CREATE, &fault)),
         },
-        _ => {
+        None => {
             // A reader that has closed stdout has not seen the token.
             let mut output = Output::new();
             output.line(token.reveal().as_bytes());
@@ -167,6 +136,21 @@ fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
     Ok(code)
 }
 
+/// Writes a token to a new file that other users cannot read.
+fn write_new(path: &Path, token: &Token) -> Result<(), String> {
+    let failed = |fault| {
+        let why = console::explain(&fault);
+        format!("{} cannot be written ({why})", path.display())
+    };
+    let mut open = File::options();
+    let open = open.write(true).create_new(true).mode(0o600);
+    let mut file = open.open(path).map_err(failed)?;
+    writeln!(file, "{}", token.reveal()).map_err(|fault| {
+        let _ = fs::remove_file(path);
+        failed(fault)
+    })
+}
+
 fn list(json: bool, store: &Store) -> Result<ExitCode, StateError> {
     let (ring, now) = (store.keyring()?, current_time().unix);
     if json {
@@ -177,7 +161,7 @@ fn list(json: bool, store: &Store) -> Result<ExitCode, StateError> {
             };
             json!({
                 "name": key.name,
-                "id": key.id.to_string(),
+                "id": key.id,
                 "expires": key.expires,
                 "expired": key.has_expired(now),
                 "agents": agents,

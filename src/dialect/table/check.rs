@@ -5,11 +5,12 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::{FaultList, nearest};
+use super::fault::FaultList;
 use super::forms::Pattern;
 use super::operations::RENAMED;
 use super::schema::schema;
 use crate::dialect::pointer::JsonPointer;
+use crate::jsonrpc::did_you_mean;
 
 /// What a value of each type is called, and how it is written.
 const TYPES: [(&str, &str, &str); 6] = [
@@ -140,10 +141,8 @@ impl Check<'_> {
     }
 
     fn unknown_key(&self, name: &str, pointer: &str, known: &[&str]) {
-        let remedy = match nearest(name, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here: {}", known.join(", ")),
-        };
+        let otherwise = format!("known here: {}", known.join(", "));
+        let remedy = did_you_mean(name, known.iter().copied(), &otherwise);
         self.faults
             .add(pointer, format!("unknown key `{name}`"), remedy);
     }
@@ -186,11 +185,8 @@ impl Check<'_> {
         let (what, remedy) = match RENAMED.iter().find(|(old, _)| *old == text) {
             Some((_, new)) => (format!("`{text}` is now `{new}`"), format!("write `{new}`")),
             None => {
-                let near = nearest(text, &known).filter(|_| !text.is_empty());
-                let remedy = near.map_or_else(
-                    || format!("one of: {}", known.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let otherwise = format!("one of: {}", known.join(", "));
+                let remedy = did_you_mean(text, known.iter().copied(), &otherwise);
                 (format!("{value} is not known here"), remedy)
             }
         };

@@ -143,14 +143,3 @@ pub(crate) fn place_of(file: &str, pointer: &str) -> (usize, usize) {
     let start = before.iter().rposition(|byte| *byte == b'\n');
     (line, before.len() - start.map_or(0, |at| at + 1) + 1)
 }
-
-/// The known word that is most similar to an unknown one, if any is similar enough.
-pub(in crate::dialect) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // No known word is longer.
-    let begin: String = word.chars().take(64).collect();
-    let (distance, best) = known
-        .iter()
-        .map(|known| (strsim::levenshtein(&begin, known), *known))
-        .min()?;
-    (distance <= 2.max(word.len() / 3)).then_some(best)
-}

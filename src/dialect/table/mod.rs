@@ -16,8 +16,8 @@ mod types;
 mod way;
 
 pub use case::{Case, Emit, ErrorObject, Expect, FixedAnswer, Guard, Rest, When};
+pub(super) use fault::FaultList;
 pub(crate) use fault::place_of;
-pub(super) use fault::{FaultList, nearest};
 pub use fault::{TableFault, TableFaults};
 pub use forms::{List, Literal};
 pub use operations::{Action, Converter};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use acp_relay::auth::{
     Agents, AuthMethod, AuthRequirement, Certificate, Credentials, Denial, FailedAttempts, Gate,
-    GateRules, Grant, Key, KeyId, Keyring, Keys, Now, Reachability, Token,
+    GateRules, Key, Keyring, Keys, Now, Reachability, Token,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -26,13 +26,9 @@ pub(super) fn token(number: u8) -> Token {
 }
 
 pub(super) fn key(number: u8, name: &str, expires: Option<u64>) -> Key {
-    let token = token(number);
     Key {
-        id: KeyId::of(token.reveal().as_bytes()).unwrap(),
-        digest: token.digest(),
-        name: name.to_owned(),
         expires,
-        grant: Grant::all_agents(false),
+        ..Key::of(&token(number), name)
     }
 }
 
@@ -232,6 +228,8 @@ fn five_failures_a_minute_are_allowed_and_the_sixth_is_delayed() {
     for _ in 0..5 {
         assert_eq!(attempts.record(here, start + 3 * MINUTE), Ok(()));
     }
+    // What was not used is not saved up.
+    assert!(attempts.record(here, start + 3 * MINUTE).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{AuthRequirement, Gate, GateRules, Grant, Key, KeyId, Keyring, Keys, Token};
+use acp_relay::auth::{AuthRequirement, Gate, GateRules, Grant, Key, Keyring, Keys, Token};
 use acp_relay::transport::Setup;
 use serde_json::{Value, json};
 
@@ -23,15 +23,8 @@ pub(super) fn gate_for(keys: Vec<(u8, &str, Grant)>) -> Gate {
     });
     let mut ring = Keyring::default();
     for (number, name, grant) in keys {
-        let token = token(number);
-        ring.add(Key {
-            id: KeyId::of(token.reveal().as_bytes()).unwrap(),
-            digest: token.digest(),
-            name: name.to_owned(),
-            expires: None,
-            grant,
-        })
-        .unwrap();
+        let key = Key::of(&token(number), name);
+        ring.add(Key { grant, ..key }).unwrap();
     }
     gate.set_keys(Keys::new(None, ring, None));
     gate

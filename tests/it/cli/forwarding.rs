@@ -135,55 +135,6 @@ fn input_that_has_already_ended_is_answered() {
 }
 
 #[test]
-fn broken_messages_are_answered_and_the_connection_stays_open() {
-    block_on(async {
-        let mut connect = Program::start(&connect_to(&echo()));
-        connect
-            .write("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\n")
-            .await;
-        let error = connect.json().await;
-        assert_eq!(
-            (&error["id"], &error["error"]["code"]),
-            (&json!(null), &json!(-32700))
-        );
-        connect.write(&ask(8)).await;
-        let answer = connect.json().await;
-        assert_eq!(answer["id"], 8);
-        // The forwarded message was not changed.
-        assert_eq!(answer["result"]["line"], ask(8));
-        connect.end();
-        assert_eq!(connect.line().await, None);
-        assert_eq!(connect.exit().await.code(), Some(0));
-    });
-}
-
-#[test]
-fn the_third_oversized_line_ends_the_connection() {
-    block_on(async {
-        let mut args = connect_to(&echo());
-        args.splice(
-            1..1,
-            ["--limit", "frame-from-child=1KiB"].map(str::to_owned),
-        );
-        let mut connect = Program::start(&args);
-        let pad = "x".repeat(2000);
-        let line =
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":\"{pad}\"}}\n");
-        for _ in 0..3 {
-            connect.write(&line).await;
-            let error = connect.json().await;
-            assert_eq!(
-                (&error["id"], &error["error"]["code"]),
-                (&json!(1), &json!(-32056))
-            );
-        }
-        assert_eq!(connect.line().await, None);
-        // The agent exited well when its input ended.
-        assert_eq!(connect.exit().await.code(), Some(0));
-    });
-}
-
-#[test]
 fn a_client_with_header_framing_works_with_an_agent_with_lines() {
     block_on(async {
         let mut connect = Program::start(&connect_to(&echo()));

@@ -2,14 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::fs;
-use std::path::Path;
-
 use rustix::process::Signal;
-use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::http::{Caller, Events, INITIALIZE};
+use crate::config::stage::Client;
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, run};
 
@@ -28,55 +25,24 @@ while read line; do
     esac
 done"#;
 
-struct Client {
-    caller: Caller,
-    id: String,
-    agent: u64,
-}
-
 fn serve(options: &[&str]) -> Program {
     let listen = ["serve", "--listen", "http://127.0.0.1:0"];
     let agent = ["--", "sh", "-c", AGENT];
     Program::start(&[&listen[..], options, &agent].concat())
 }
 
-impl Client {
-    async fn open(address: &str) -> Self {
-        let caller = Caller::to(address);
-        let reply = caller.post(&[], INITIALIZE).await;
-        let answer: Value = serde_json::from_str(&reply.body).unwrap();
-        Self {
-            caller,
-            id: reply.fields["acp-connection-id"]
-                .to_str()
-                .unwrap()
-                .to_owned(),
-            agent: answer["result"]["pid"].as_u64().unwrap(),
-        }
-    }
-
-    fn name(&self) -> [(&'static str, &str); 1] {
-        [("acp-connection-id", &self.id)]
-    }
-
-    async fn events(&self) -> Events {
-        self.caller.events(&self.name()).await
-    }
-
-    fn agent_runs(&self) -> bool {
-        fs::exists(Path::new("/proc").join(self.agent.to_string())).unwrap()
-    }
+async fn open(address: &str) -> Client {
+    Client::open(&Caller::to(address), "/acp").await
 }
 
 #[test]
 fn the_last_messages_of_an_agent_precede_its_exit_notice() {
     block_on(async {
         let mut serve = serve(&[]);
-        let client = Client::open(&serve.address().await).await;
+        let client = open(&serve.address().await).await;
         let mut events = client.events().await;
         let flood = r#"{"jsonrpc":"2.0","id":1,"method":"flood"}"#;
-        let reply = client.caller.post(&client.name(), flood).await;
-        assert_eq!(reply.status.as_u16(), 202);
+        assert_eq!(client.post(flood).await, 202);
         for number in 0..500 {
             let expected = format!(r#"{{"jsonrpc":"2.0","method":"n","params":{number}}}"#);
             assert_eq!(events.data().await, expected);
@@ -92,12 +58,7 @@ fn the_last_messages_of_an_agent_precede_its_exit_notice() {
         // The stream ends shortly before the conversation does.
         let mut status = 503;
         while status == 503 {
-            status = client
-                .caller
-                .post(&client.name(), flood)
-                .await
-                .status
-                .as_u16();
+            status = client.post(flood).await;
         }
         assert_eq!(status, 404);
     });
@@ -107,7 +68,7 @@ fn the_last_messages_of_an_agent_precede_its_exit_notice() {
 fn sigterm_ends_streams_and_agents() {
     block_on(async {
         let mut serve = serve(&[]);
-        let client = Client::open(&serve.address().await).await;
+        let client = open(&serve.address().await).await;
         let mut events = client.events().await;
         serve.signal(Signal::TERM);
         // Whatever is sent before it, the stream ends.
@@ -122,31 +83,14 @@ fn the_agent_of_a_vanished_client_ends() {
     block_on(async {
         let mut serve = serve(&["--limit", "http-grace=300ms"]);
         let address = serve.address().await;
-        let client = Client::open(&address).await;
+        let client = open(&address).await;
         drop(client.events().await);
         while client.agent_runs() {
             tokio::task::yield_now().await;
         }
         // Other clients are served.
-        let other = Client::open(&address).await;
+        let other = open(&address).await;
         assert!(other.agent_runs());
-    });
-}
-
-#[test]
-fn a_client_above_the_connection_limit_gets_an_error() {
-    block_on(async {
-        let mut serve = serve(&["--limit", "connections=1"]);
-        let address = serve.address().await;
-        let client = Client::open(&address).await;
-        let reply = client.caller.post(&[], INITIALIZE).await;
-        assert_eq!(reply.status.as_u16(), 200);
-        assert!(reply.body.contains("-32053"), "{}", reply.body);
-        let reply = client
-            .caller
-            .ask("DELETE", "/acp", &client.name(), "")
-            .await;
-        assert_eq!(reply.status.as_u16(), 202);
     });
 }
 

@@ -30,8 +30,7 @@ fn a_running_turn_finishes_and_new_requests_are_refused() {
         let stage = Stage::with(CONFIG);
         let (mut serve, caller) = stage.start().await;
         let client = Client::open(&caller, "/acp").await;
-        let fields = [("acp-connection-id", &*client.id)];
-        let mut events = caller.events(&fields).await;
+        let mut events = client.events().await;
         assert_eq!(client.post(SLOW).await, 202);
         assert!(events.data().await.contains("begun"));
         serve.signal(Signal::TERM);

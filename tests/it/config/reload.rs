@@ -37,8 +37,7 @@ fn conversations_continue_and_new_ones_use_the_new_file() {
         let after = AFTER.replace("SOCKET", stage.path("s").to_str().unwrap());
         let (mut serve, caller) = stage.start().await;
         let old = Client::open(&caller, "/acp").await;
-        let fields = [("acp-connection-id", &*old.id)];
-        let mut events = caller.events(&fields).await;
+        let mut events = old.events().await;
 
         stage.write(&after);
         serve.signal(Signal::HUP);

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::support::http::{Caller, INITIALIZE};
+use crate::support::http::{Caller, Events, INITIALIZE};
 use crate::support::program::{Program, command};
 
 /// An agent that answers each request with its arguments, folder, process id and one variable. It
@@ -117,6 +117,17 @@ impl Client {
         let fields = [JSON, ("acp-connection-id", &self.id)];
         let reply = self.caller.ask("POST", &self.path, &fields, message).await;
         reply.status.as_u16()
+    }
+
+    /// Its stream of events.
+    pub(crate) async fn events(&self) -> Events {
+        let fields = [("acp-connection-id", &*self.id)];
+        self.caller.events(&fields).await
+    }
+
+    /// Whether its agent runs, which has returned its process id.
+    pub(crate) fn agent_runs(&self) -> bool {
+        fs::exists(format!("/proc/{}", self.about["pid"])).unwrap()
     }
 
     /// The arguments of its agent.

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use acp_relay::observe::metrics::CATALOGUE;
+use acp_relay::transport::Endpoint;
 
-use super::help::{known_flags, limits};
+use super::help::{COMMANDS, known_flags, limits};
 use super::{assert_none, pages, read, root, stdout};
 
 /// Flags of other programs that the pages name.
@@ -55,7 +56,7 @@ fn named_flags_exist() {
 
 #[test]
 fn named_limits_exist() {
-    let known: BTreeSet<String> = limits().into_iter().map(|(name, _, _)| name).collect();
+    let known: BTreeSet<&str> = limits().map(|(name, _, _)| name).collect();
     let mut faults = Vec::new();
     let mut count = 0;
     for (path, text) in pages() {
@@ -190,4 +191,66 @@ fn named_metrics_exist() {
             assert!(known.contains(name), "{}: {name}", path.display());
         }
     }
+}
+
+/// Parses a command line without its redirections and pipes, as the program does.
+fn parse(line: &str) {
+    let line = line
+        .split(" | ")
+        .next()
+        .unwrap()
+        .split(" > ")
+        .next()
+        .unwrap();
+    let Ok(Endpoint::Exec(words)) = format!("exec:{line}").parse() else {
+        panic!("{line}");
+    };
+    let parsed = acp_relay::cli::command().try_get_matches_from(words);
+    // clap reports help and versions as errors.
+    assert!(!parsed.is_err_and(|error| error.use_stderr()), "{line}");
+}
+
+#[test]
+fn every_subcommand_has_examples_that_parse() {
+    let mut count = 0;
+    for (path, command) in COMMANDS.iter() {
+        let help = command.get_after_help().map(ToString::to_string);
+        let help = help.unwrap_or_default();
+        assert!(path.contains(' ') || help.contains("Examples"), "{path}");
+        let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+        let lines = lines.filter(|line| line.starts_with("acp-relay "));
+        count += lines.inspect(|line| parse(line)).count();
+    }
+    assert!(count > 50, "{count}");
+}
+
+#[test]
+fn the_commands_of_the_readme_and_the_manual_parse() {
+    let mut count = 0;
+    for (_, page) in pages() {
+        for block in page.split("```sh\n").skip(1) {
+            let block = block.split("```").next().unwrap().replace("\\\n", " ");
+            for line in block
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.starts_with("acp-relay "))
+            {
+                let line = line.split(" #").next().unwrap().trim();
+                // A command substitution yields a hash.
+                match (line.find("\"$("), line.find(")\"")) {
+                    (Some(from), Some(to)) => {
+                        parse(&format!(
+                            "{}{}{}",
+                            &line[..from],
+                            "0".repeat(64),
+                            &line[to + 2..]
+                        ));
+                    }
+                    _ => parse(line),
+                }
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 60, "{count}");
 }

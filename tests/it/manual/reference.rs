@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::help::{Flag, HELPS, flags, limits};
+use super::help::{COMMANDS, Flag, flags, limits};
 use super::{root, stdout};
 
 const HINT: &str = "outdated; run UPDATE_MANUAL=1 cargo test --test it -- manual";
@@ -26,23 +26,23 @@ fn limits_table() -> String {
             "1073741824" | "1GiB" => "none",
             value => value,
         };
-        table.push_str(&format!("| `{name}` | {value} | {} |\n", cell(&about)));
+        table.push_str(&format!("| `{name}` | {value} | {} |\n", cell(about)));
     }
     table
 }
 
 fn flags_tables() -> String {
-    let serve = HELPS.iter().find(|(command, _)| command == "serve");
+    let serve = COMMANDS.iter().find(|(path, _)| path == "serve");
     let serve = flags(&serve.unwrap().1);
     let mut text = String::new();
-    for (command, help) in HELPS.iter() {
-        let all = flags(help);
+    for (command, definition) in COMMANDS.iter() {
+        let all = flags(definition);
         let shared = |flag: &&Flag| command != "serve" && serve.contains(flag);
         let own: Vec<&Flag> = all.iter().filter(|flag| !shared(flag)).collect();
         let names: Vec<String> = all
             .iter()
             .filter(shared)
-            .map(|flag| format!("`{}`", flag.name()))
+            .map(|flag| format!("`{}`", flag.name))
             .collect();
         if all.is_empty() || command.is_empty() {
             continue;
