@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::admin::AdminAddress;
 use super::status_text::render;
 use super::{console, exit, runtime};
-use crate::transport::{Endpoint, HttpClient, NoResponse, Setup};
+use crate::transport::{Endpoint, EndpointError, HttpClient, NoResponse, Setup};
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -63,11 +63,10 @@ impl RelayArgs {
     /// Why there is no response, as text for the user.
     async fn fetch(&self, path: &str) -> Result<(StatusCode, String), String> {
         let place = AdminAddress::or_only(self.admin.as_ref())?;
-        let to = match &place {
-            AdminAddress::Loopback(_) => place.to_string().parse::<Endpoint>(),
-            AdminAddress::Unix(path) => Ok(Endpoint::Unix(path.clone())),
-        };
-        let to = to.map_err(|fault| fault.to_string())?;
+        let to: Endpoint = place
+            .to_string()
+            .parse()
+            .map_err(|fault: EndpointError| fault.to_string())?;
         let failed = |why: &str| format!("cannot query the admin listener at {place}: {why}");
         let reply = timeout(TIMEOUT, get(&to, path)).await;
         let reply = reply.map_err(|_| failed(&format!("no answer within {TIMEOUT:?}")))?;

@@ -3,14 +3,13 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
 
 use crate::cli::announcement::Announcement;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, EndpointError};
 
 /// The folder of the files with addresses.
 const FOLDER: &str = "admin";
@@ -29,12 +28,9 @@ pub(in crate::cli) struct AdminArgs {
     pub(in crate::cli) listen: Option<AdminAddress>,
 }
 
-/// An address on this machine.
+/// An address on this machine: a TCP port of loopback, or a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum AdminAddress {
-    Loopback(SocketAddr),
-    Unix(PathBuf),
-}
+pub(in crate::cli) struct AdminAddress(pub(in crate::cli) Endpoint);
 
 impl AdminAddress {
     /// The address that was given, or else the only one of a relay of this user.
@@ -75,23 +71,9 @@ impl AdminAddress {
         Announcement::create(FOLDER, &name, &format!("{self}\n"))
     }
 
-    /// The same address as a listener's endpoint.
-    pub(in crate::cli) fn endpoint(&self) -> Endpoint {
-        match self {
-            Self::Loopback(address) => Endpoint::Tcp {
-                host: address.ip().to_string(),
-                port: address.port(),
-            },
-            Self::Unix(path) => Endpoint::Unix(path.clone()),
-        }
-    }
-
     /// The same address, its relative path resolved against `folder`.
     pub(in crate::cli) fn relative_to(&self, folder: &Path) -> Self {
-        match self {
-            Self::Unix(path) => Self::Unix(folder.join(path)),
-            loopback => loopback.clone(),
-        }
+        Self(self.0.clone().relative_to(folder))
     }
 }
 
@@ -99,39 +81,34 @@ impl FromStr for AdminAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return match path {
-                "" => Err("unix: needs a path".to_owned()),
-                path => Ok(Self::Unix(path.into())),
-            };
-        }
-        let text = text.strip_prefix("http://").unwrap_or(text);
-        let text = text.strip_suffix('/').unwrap_or(text);
-        let address: Option<SocketAddr> = match text.strip_prefix("localhost:") {
-            Some(port) => port
+        if text.starts_with("unix:") {
+            return text
                 .parse()
-                .ok()
-                .map(|port| (Ipv4Addr::LOCALHOST, port).into()),
-            None => text.parse().ok(),
+                .map(Self)
+                .map_err(|fault: EndpointError| fault.to_string());
+        }
+        let place = text.strip_prefix("http://").unwrap_or(text);
+        let place = place.strip_suffix('/').unwrap_or(place);
+        let place = match place.strip_prefix("localhost:") {
+            Some(port) => format!("tcp://127.0.0.1:{port}"),
+            None => format!("tcp://{place}"),
         };
+        let at: Option<Endpoint> = place.parse().ok();
         let expected = "expected 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH";
-        let address = address.ok_or(expected)?;
-        if !address.ip().to_canonical().is_loopback() {
-            return Err(
+        let at = at.ok_or(expected)?;
+        match at.is_loopback() {
+            true => Ok(Self(at)),
+            false => Err(
                 "it can be reached from other machines, and monitoring is not for everyone; listen \
                  on 127.0.0.1, and have a proxy or a monitoring agent fetch from there"
                     .to_owned(),
-            );
+            ),
         }
-        Ok(Self::Loopback(address))
     }
 }
 
 impl fmt::Display for AdminAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Loopback(address) => write!(f, "http://{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
+        f.write_str(&self.0.to_string().replace("tcp://", "http://"))
     }
 }

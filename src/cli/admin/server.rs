@@ -21,7 +21,7 @@ use crate::cli::random::random;
 use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, stderr};
 use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
-use crate::transport::{SocketFile, Workers, bind_unix};
+use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
 use crate::viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
@@ -73,20 +73,25 @@ impl Admin {
         recordings: Option<&Path>,
     ) -> io::Result<Self> {
         let (mut place, mut port, mut file) = (place.clone(), None, None);
-        let socket = match &mut place {
-            AdminAddress::Loopback(address) => {
-                let listener = TcpListener::bind(*address).await?;
-                *address = listener.local_addr()?;
-                port = Some(address.port());
-                Socket::Tcp(listener)
-            }
-            AdminAddress::Unix(path) => {
-                let path = path.clone();
-                let bound = bind_unix(&place.endpoint(), &path).await;
+        let at = place.0.clone();
+        let socket = match &at {
+            Endpoint::Unix(path) => {
+                let bound = bind_unix(&at, path).await;
                 let (own, listener) = bound.map_err(|error| io::Error::other(error.what))?;
                 file = Some(own);
                 Socket::Unix(listener)
             }
+            Endpoint::Tcp { host, port: wanted } => {
+                let listener = TcpListener::bind((&**host, *wanted)).await?;
+                let bound = listener.local_addr()?.port();
+                port = Some(bound);
+                place.0 = Endpoint::Tcp {
+                    host: host.clone(),
+                    port: bound,
+                };
+                Socket::Tcp(listener)
+            }
+            _ => return Err(io::ErrorKind::Unsupported.into()),
         };
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {

@@ -56,14 +56,14 @@ pub(super) fn check(
     if let Some(own) = sections.get("admin") {
         own.require("listen", "such as listen = \"127.0.0.1:9464\"");
         if let Some(address) = &options.admin.listen {
-            let at = address.endpoint();
-            let same = |one: &&ListenerPart| one.endpoint == at || one.endpoint.shares_port(&at);
+            let at = &address.0;
+            let same = |one: &&ListenerPart| one.endpoint == *at || one.endpoint.shares_port(at);
             if let Some(one) = listeners.iter().find(same) {
                 let what = format!("{} uses the same address", one.endpoint);
                 let remedy = "monitoring needs an address of its own";
                 own.fault(own.at("listen"), what, remedy);
             } else if here {
-                local_checks::address(own, "listen", &at);
+                local_checks::address(own, "listen", at);
             }
         }
     }

@@ -159,7 +159,7 @@ async fn start_serve(program: &OsStr, talk: &Path) -> Result<(Child, String), Fa
             if let Some(address) = line.strip_prefix("acp-relay: listening on ") {
                 return Ok(Some(address.to_owned()));
             }
-            printed = printed + &line + "\n";
+            printed += &(line + "\n");
         }
         io::Result::Ok(None)
     };
