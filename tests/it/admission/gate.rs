@@ -54,6 +54,25 @@ const NOTHING: Credentials<'_> = Credentials {
     token: None,
 };
 
+const MINE: Credentials<'_> = Credentials {
+    user: Some(ME),
+    ..NOTHING
+};
+
+fn with_token(text: &str) -> Credentials<'_> {
+    Credentials {
+        token: Some(text.as_bytes()),
+        ..NOTHING
+    }
+}
+
+fn with_certificate(certificate: &Certificate) -> Credentials<'_> {
+    Credentials {
+        certificate: Some(certificate),
+        ..NOTHING
+    }
+}
+
 #[test]
 fn each_credential_has_its_result_at_each_kind_of_listener() {
     let certificate = Certificate {
@@ -63,42 +82,27 @@ fn each_credential_has_its_result_at_each_kind_of_listener() {
     let token = |number| token(number).reveal().to_owned();
     let (alice, bob, own, unknown) = (token(1), token(2), token(9), token(7));
     let wrong = alice.replace("AQEB", "AgIC");
-    let with = |text| Credentials {
-        token: Some(str::as_bytes(text)),
+    let certified = with_certificate(&certificate);
+    let stranger = Credentials {
+        user: Some(ME + 1),
         ..NOTHING
     };
-    let mine = Credentials {
-        user: Some(ME),
-        ..NOTHING
-    };
-    let certified = Credentials {
-        certificate: Some(&certificate),
-        ..NOTHING
+    let unknown_of_mine = Credentials {
+        token: Some(b"x"),
+        ..MINE
     };
     let all = [
         (NOTHING, Err(Denial::Missing)),
-        (mine, Ok((AuthMethod::User, "me"))),
-        (
-            Credentials {
-                user: Some(ME + 1),
-                ..NOTHING
-            },
-            Err(Denial::Missing),
-        ),
-        (with(&alice), Ok((AuthMethod::Token, "alice"))),
-        (with(&bob), Ok((AuthMethod::Token, "bob"))),
-        (with(&own), Ok((AuthMethod::User, "me"))),
-        (with(&unknown), Err(Denial::Wrong)),
-        (with(&wrong), Err(Denial::Wrong)),
-        (with(""), Err(Denial::Wrong)),
+        (MINE, Ok((AuthMethod::User, "me"))),
+        (stranger, Err(Denial::Missing)),
+        (with_token(&alice), Ok((AuthMethod::Token, "alice"))),
+        (with_token(&bob), Ok((AuthMethod::Token, "bob"))),
+        (with_token(&own), Ok((AuthMethod::User, "me"))),
+        (with_token(&unknown), Err(Denial::Wrong)),
+        (with_token(&wrong), Err(Denial::Wrong)),
+        (with_token(""), Err(Denial::Wrong)),
         // Credentials are checked even where none are required.
-        (
-            Credentials {
-                token: Some(b"x"),
-                ..mine
-            },
-            Err(Denial::Wrong),
-        ),
+        (unknown_of_mine, Err(Denial::Wrong)),
         (certified, Ok((AuthMethod::Certificate, "host.example"))),
     ];
     let ask = |gate: &Gate, claim| {
@@ -152,11 +156,7 @@ fn expired_and_removed_credentials_end_connections() {
     let gate = gate(AuthRequirement::Credential, ME, 5);
     let enter = |number, unix| {
         let token = token(number);
-        let claim = Credentials {
-            token: Some(token.reveal().as_bytes()),
-            ..NOTHING
-        };
-        gate.authenticate(&claim, at(unix))
+        gate.authenticate(&with_token(token.reveal()), at(unix))
     };
     let (alice, bob) = (enter(1, 0).unwrap(), enter(2, EXPIRY - 1).unwrap());
     assert!(gate.is_still_valid(&bob, at(EXPIRY - 1)));
@@ -173,12 +173,8 @@ fn expired_and_removed_credentials_end_connections() {
     assert!(gate.is_still_valid(&enter(3, 0).unwrap(), at(0)));
     assert!(gate.is_still_valid(&own, at(0)));
     // A replaced token of the user is invalid, unless the kernel confirms the program's user.
-    let mine = Credentials {
-        user: Some(ME),
-        ..NOTHING
-    };
     let user = super::gate::gate(AuthRequirement::User, ME, 5);
-    let user = user.authenticate(&mine, at(0)).unwrap();
+    let user = user.authenticate(&MINE, at(0)).unwrap();
     assert_eq!(own, user);
     for exchanged in [Some(&token(8)), None] {
         gate.set_keys(Keys::new(exchanged, Keyring::default(), None));
@@ -191,24 +187,14 @@ fn expired_and_removed_credentials_end_connections() {
 fn a_right_token_is_accepted_after_many_wrong_ones() {
     let gate = gate(AuthRequirement::User, ME, 5);
     let now = at(0);
-    let show = |text: &str| {
-        let claim = Credentials {
-            token: Some(text.as_bytes()),
-            ..NOTHING
-        };
-        gate.authenticate(&claim, now)
-    };
+    let show = |text: &str| gate.authenticate(&with_token(text), now);
     for _ in 0..5 {
         assert_eq!(show("wrong"), Err(Denial::Wrong));
     }
     assert_eq!(show("wrong"), Err(Denial::TooOften(MINUTE / 5)));
     assert_eq!(show(token(7).reveal()), Err(Denial::TooOften(MINUTE / 5)));
     assert!(show(token(1).reveal()).is_ok());
-    let mine = Credentials {
-        user: Some(ME),
-        ..NOTHING
-    };
-    assert!(gate.authenticate(&mine, now).is_ok());
+    assert!(gate.authenticate(&MINE, now).is_ok());
     assert_eq!(gate.authenticate(&NOTHING, now), Err(Denial::Missing));
 }
 
@@ -271,11 +257,7 @@ fn a_certificate_grants_the_agents_of_its_name() {
             name: Arc::from(name),
             expires: EXPIRY,
         };
-        let claim = Credentials {
-            certificate: Some(&certificate),
-            ..NOTHING
-        };
-        gate.authenticate(&claim, at(0))
+        gate.authenticate(&with_certificate(&certificate), at(0))
     };
     let these = |list: &[&str]| Agents::These(list.iter().map(|name| (*name).to_owned()).collect());
     assert!(enter("anybody.example").unwrap().may_use("goose"));
@@ -310,10 +292,7 @@ fn a_gate_with_new_rules_shares_the_keys() {
         AuthRequirement::Credential
     );
     let token = token(1);
-    let claim = Credentials {
-        token: Some(token.reveal().as_bytes()),
-        ..NOTHING
-    };
+    let claim = with_token(token.reveal());
     let alice = before.authenticate(&claim, at(0)).unwrap();
     assert!(after.authenticate(&claim, at(0)).is_ok());
     // Keys removed there are removed here.

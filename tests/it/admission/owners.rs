@@ -5,26 +5,29 @@ use std::sync::Arc;
 use acp_relay::auth::{AuthMethod, AuthRequirement, Grant, Principal};
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::proxy::ConversationStore;
-use acp_relay::transport::{Link, Setup};
+use acp_relay::transport::{Link, Listener, Setup};
 
 use super::gate::{gate, token};
 use crate::support::http::{Caller, INITIALIZE, INITIALIZED};
 use crate::support::link::{accept, listen, received, run, send, setup};
 
+/// A listener, a caller of it, and alice's credentials.
+async fn open() -> (Box<dyn Listener>, Caller, String) {
+    let user = rustix::process::geteuid().as_raw();
+    let setup = Setup {
+        gate: gate(AuthRequirement::User, user, 1000),
+        ..setup()
+    };
+    let listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
+    let caller = Caller::to(&listener.address().to_string());
+    let alice = format!("Bearer {}", token(1).reveal());
+    (listener, caller, alice)
+}
+
 #[test]
 fn a_connection_id_is_useless_to_other_principals() {
     run(async {
-        let setup = Setup {
-            gate: gate(
-                AuthRequirement::User,
-                rustix::process::geteuid().as_raw(),
-                1000,
-            ),
-            ..setup()
-        };
-        let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
-        let caller = Caller::to(&listener.address().to_string());
-        let alice = format!("Bearer {}", token(1).reveal());
+        let (mut listener, caller, alice) = open().await;
         let alice = ("authorization", &*alice);
         let asking = async { caller.post(&[alice], INITIALIZE).await };
         let answering = async {
@@ -63,17 +66,7 @@ fn a_connection_id_is_useless_to_other_principals() {
 #[test]
 fn two_principals_may_use_the_same_client_id() {
     run(async {
-        let setup = Setup {
-            gate: gate(
-                AuthRequirement::User,
-                rustix::process::geteuid().as_raw(),
-                1000,
-            ),
-            ..setup()
-        };
-        let mut listener = listen(&"http://127.0.0.1:0".parse().unwrap(), &setup).await;
-        let caller = Caller::to(&listener.address().to_string());
-        let alice = format!("Bearer {}", token(1).reveal());
+        let (mut listener, caller, alice) = open().await;
         let json = ("content-type", "application/json");
         let note = |credentials| format!(r#"{{"jsonrpc":"2.0","method":"{credentials}"}}"#);
         let path = "/acp/rpc?client_id=1";

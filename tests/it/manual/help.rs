@@ -62,7 +62,8 @@ fn flag(arg: &Arg, long: &str) -> Flag {
         format!("{about} [default: {}]", usual.to_str().unwrap())
     });
     let values = arg.get_possible_values().into_iter();
-    let values = values.filter(|value| takes_value && value.get_help().is_some());
+    let is_listed = takes_value && !arg.is_hide_possible_values_set();
+    let values = values.filter(|value| is_listed && value.get_help().is_some());
     Flag {
         name: format!("--{long}"),
         form,
