@@ -259,9 +259,8 @@ fn unknown_scheme(given: &str, scheme: Option<(&str, &str)>) -> String {
     let known = Endpoint::FORMS
         .iter()
         .filter_map(|(form, _)| Some(form.split_once(':')?.0));
-    let near = scheme.and_then(|(scheme, rest)| {
-        Some(format!("{}:{rest}", nearest(scheme, known)?))
-    });
+    let near =
+        scheme.and_then(|(scheme, rest)| Some(format!("{}:{rest}", nearest(scheme, known)?)));
     let path = given.starts_with(['/', '.', '~']);
     let path = path.then(|| format!("unix:{given}"));
     // `wss//host` lacks a colon, `localhost:8080` looks like a scheme and a path.
