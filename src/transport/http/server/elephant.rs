@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
+use axum::extract::{Request, State};
 use axum::response::Response;
-use hyper::body::Incoming;
-use hyper::{Request, StatusCode, Uri};
+use hyper::{StatusCode, Uri};
 
 use super::connection::Connection;
 use super::events::EventStream;
@@ -27,17 +27,17 @@ const MAX_CLIENT_ID: usize = 256;
 
 /// Answers `POST …/rpc`.
 pub(super) async fn rpc(
-    service: &AcpService,
-    sender: &AuthenticatedClient,
-    request: Request<Incoming>,
+    State(service): State<Arc<AcpService>>,
+    sender: AuthenticatedClient,
+    uri: Uri,
+    request: Request,
 ) -> Result<Response, Refusal> {
     check_type(request.headers())?;
-    let uri = request.uri().clone();
-    let (frame, envelope, _share) = read_message(service, request.into_body()).await?;
+    let (frame, envelope, _share) = read_message(&service, request.into_body()).await?;
     if member_text(frame.as_bytes(), "jsonrpc").as_deref() != Some("2.0") {
         return Err(Refusal::bad_request("\"jsonrpc\" must be \"2.0\""));
     }
-    let connection = connection_of(service, &uri, sender).await?;
+    let connection = connection_of(&service, &uri, &sender).await?;
     let _serving = connection.begin_request();
     let status = match envelope.kind {
         Kind::Request | Kind::Notification => StatusCode::ACCEPTED,
@@ -54,11 +54,11 @@ pub(super) async fn rpc(
 
 /// Answers `GET …/sse`.
 pub(super) async fn sse(
-    service: &AcpService,
-    sender: &AuthenticatedClient,
-    uri: &Uri,
+    State(service): State<Arc<AcpService>>,
+    sender: AuthenticatedClient,
+    uri: Uri,
 ) -> Result<Response, Refusal> {
-    let connection = connection_of(service, uri, sender).await?;
+    let connection = connection_of(&service, &uri, &sender).await?;
     let lease = connection.open(CONNECTION, Opening::Takeover)?;
     Ok(EventStream::new(connection, lease).into_response())
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::extract::State;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::poll_fn;
@@ -51,21 +52,21 @@ pub(super) struct EventStream {
 }
 
 /// Opens a stream of the client.
-pub(super) fn open_stream(
-    service: &AcpService,
-    client: &AuthenticatedClient,
-    fields: &HeaderMap,
+pub(super) async fn open_stream(
+    State(service): State<Arc<AcpService>>,
+    client: AuthenticatedClient,
+    fields: HeaderMap,
 ) -> Result<Response, Refusal> {
-    check_accept(fields)?;
-    let connection = service.connection(fields, client)?;
+    check_accept(&fields)?;
+    let connection = service.connection(&fields, &client)?;
     let connection = connection.ok_or_else(Refusal::no_connection)?;
-    let session = single(fields, &headers::SESSION_ID)?;
+    let session = single(&fields, &headers::SESSION_ID)?;
     if session.is_some_and(|session| session.len() > SESSION_ID) {
         return Err(Refusal::bad_request(
             "Acp-Session-Id is longer than 1024 bytes",
         ));
     }
-    let opening = match single(fields, &headers::LAST_EVENT_ID)? {
+    let opening = match single(&fields, &headers::LAST_EVENT_ID)? {
         // A relay repeats a GET with this header when it has not received the head of the response.
         None if fields.contains_key(headers::IDEMPOTENCY_KEY) => Opening::Restart,
         None => Opening::Fresh,

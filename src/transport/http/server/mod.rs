@@ -1,7 +1,7 @@
 //! The server side of ACP over HTTP: Streamable HTTP, WebSockets and elephant.ai's routes at one
 //! port.
 //!
-//! `routes` listens with a `service`, which all requests share, and dispatches them to `post`,
+//! `routes` listens with a `service`, which all requests share; its router passes them to `post`,
 //! `events`, `upgrade` and `elephant`. A `connection` is the state of a client's requests:
 //! `inbound` accepts its messages, once each (`repeats`), `routing` finds the stream for a message
 //! of the agent, one of the connection's `streams`, `events` writes it, and `link` is the link of a

@@ -6,12 +6,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, SET_COOKIE};
-use hyper::{Request, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::PollSemaphore;
@@ -68,20 +68,21 @@ impl Turn {
 
 /// Answers a POST.
 pub(super) async fn receive(
-    service: &AcpService,
-    client: &AuthenticatedClient,
-    request: Request<Incoming>,
-    mut turn: Option<Turn>,
+    State(service): State<Arc<AcpService>>,
+    client: AuthenticatedClient,
+    request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let turn = parts.extensions.remove::<Arc<Turn>>();
+    let mut turn = turn.and_then(Arc::into_inner);
     let fields = &parts.headers;
     check_type(fields)?;
     let session = single(fields, &headers::SESSION_ID)?;
     let name = single(fields, &headers::IDEMPOTENCY_KEY)?;
     // A client without a valid connection is refused before its body is read.
-    let connection = service.connection(fields, client)?;
+    let connection = service.connection(fields, &client)?;
     let _serving = connection.as_ref().map(Connection::begin_request);
-    let (frame, envelope, _share) = read_message(service, body).await?;
+    let (frame, envelope, _share) = read_message(&service, body).await?;
     let first = envelope.kind == Kind::Request && envelope.method(&frame) == "initialize";
     match connection {
         Some(_) if first => Err(Refusal::bad_request(
@@ -101,7 +102,7 @@ pub(super) async fn receive(
             let release = release.map(|release| (release, turn));
             Ok(accepted(StatusCode::ACCEPTED, release))
         }
-        None if first => initialize(service, frame, &envelope, client).await,
+        None if first => initialize(&service, frame, &envelope, &client).await,
         None => Err(Refusal::bad_request(
             "Acp-Connection-Id is missing; it comes with the answer to initialize",
         )),
@@ -122,7 +123,7 @@ pub(super) fn accepted(status: StatusCode, release: impl Send + 'static) -> Resp
 /// dropped.
 pub(super) async fn read_message(
     service: &AcpService,
-    body: Incoming,
+    body: Body,
 ) -> Result<(Frame, Envelope, Option<Share>), Refusal> {
     let port = &service.port;
     let (body, share) = body::read(body, &port.bodies, &port.limits).await?;

@@ -16,7 +16,7 @@ use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::port::shared::Rules;
 
 /// The prefix of a path that names an agent.
-const AGENTS: &str = "/agents/";
+pub(super) const AGENTS: &str = "/agents/";
 
 /// The ACP service of a listener: what all its requests share.
 pub(super) struct AcpService {
@@ -24,24 +24,15 @@ pub(super) struct AcpService {
     pub(super) connections: Arc<Connections>,
 }
 
-/// What a path is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Route {
-    /// The official endpoint.
-    Official,
-    /// elephant.ai's, for messages and for their stream.
-    Rpc,
-    Sse,
-}
-
 impl AcpService {
-    /// What is served at `path`, if anything: the official endpoint, also below the name of an
-    /// agent, or one of elephant.ai's routes; for which agent, and whether the path names it.
-    pub(super) fn requested<'a>(
+    /// The agent that is asked for at `path`, when that is the official endpoint, one below the
+    /// name of an agent, or one of elephant.ai's routes, and is served; and whether the path names
+    /// it.
+    pub(super) fn requested_agent<'a>(
         &self,
         rules: &'a Rules,
-        path: &str,
-    ) -> Option<(Route, &'a str, bool)> {
+        path: &'a str,
+    ) -> Option<(&'a str, bool)> {
         let (own, front) = (&*self.port.at.path, &rules.front);
         let (has_official, has_elephant) = match self.port.at.protocol {
             HttpProtocol::Elephant => (false, true),
@@ -49,18 +40,17 @@ impl AcpService {
             HttpProtocol::WebSocket => (true, false),
             HttpProtocol::AgentConnect => (false, false),
         };
-        let (route, is_served) = match path.strip_prefix(own) {
-            Some("/rpc") => (Route::Rpc, has_elephant),
-            Some("/sse") => (Route::Sse, has_elephant),
-            Some("") => (Route::Official, has_official),
+        let is_served = match path.strip_prefix(own) {
+            Some("/rpc" | "/sse") => has_elephant,
+            Some("") => has_official,
             _ => {
                 let name = path.strip_prefix(AGENTS)?.strip_suffix(own)?;
                 let name = front.agents.get(name).filter(|_| has_official)?;
-                return Some((Route::Official, name, true));
+                return Some((name, true));
             }
         };
         let name = front.default_agent.as_deref().unwrap_or(ONLY_AGENT);
-        (is_served && !front.names_only).then_some((route, name, false))
+        (is_served && !front.names_only).then_some((name, false))
     }
 
     /// The connection that a request names, if it names one.

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::response::Response;
-use hyper::body::Incoming;
 use hyper::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, SET_COOKIE, UPGRADE};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Request, StatusCode, Version};
+use hyper::{StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
@@ -28,10 +28,10 @@ use crate::transport::http::port::socket::Socket;
 use crate::transport::websocket::{Role, link};
 
 /// Opens a WebSocket, or returns why not.
-pub(super) fn upgrade(
-    service: &Arc<AcpService>,
+pub(super) async fn upgrade(
+    State(service): State<Arc<AcpService>>,
     client: AuthenticatedClient,
-    mut request: Request<Incoming>,
+    mut request: Request,
 ) -> Result<Response, Refusal> {
     if request.version() > Version::HTTP_11 || !wants_upgrade(request.headers(), b"websocket") {
         let why = "this is a WebSocket endpoint; the request has to upgrade to it";
@@ -61,7 +61,7 @@ pub(super) fn upgrade(
         fields.insert(SET_COOKIE, cookie);
     }
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service.clone(), upgraded, client));
+    tokio::spawn(take_over(service, upgraded, client));
     Ok(answer)
 }
 
