@@ -58,15 +58,11 @@ pub(super) fn open(
     other_end: Arc<impl LocalPeer>,
     frames: mpsc::Receiver<Frame>,
 ) -> Link {
-    Link {
-        peer,
-        rx: Box::new(Receiver {
-            frames,
-            other_end: Arc::downgrade(&other_end),
-        }),
-        tx: Box::new(Sender(Some(other_end))),
-        guard: Box::new(()),
-    }
+    let receiver = Receiver {
+        frames,
+        other_end: Arc::downgrade(&other_end),
+    };
+    Link::new(peer, receiver, Sender(Some(other_end)), ())
 }
 
 impl Default for OwnRequests {

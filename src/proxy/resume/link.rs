@@ -20,15 +20,12 @@ struct Part(Shared);
 
 /// The conversation's link to its client.
 pub(super) fn link(client: &Shared, peer: Peer) -> Link {
-    Link {
-        peer: Peer {
-            half_close: false,
-            ..peer
-        },
-        rx: Box::new(Part(Arc::clone(client))),
-        tx: Box::new(Part(Arc::clone(client))),
-        guard: Box::new(Part(Arc::clone(client))),
-    }
+    let peer = Peer {
+        half_close: false,
+        ..peer
+    };
+    let part = || Part(Arc::clone(client));
+    Link::new(peer, part(), part(), part())
 }
 
 impl FrameStream for Part {
