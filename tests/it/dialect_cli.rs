@@ -3,7 +3,6 @@
 mod explain;
 mod schema;
 mod translate;
-mod vectors;
 
 use std::fs;
 use std::path::Path;
@@ -105,4 +104,18 @@ fn the_built_in_tables_have_no_faults() {
     let all = answer(&["dialect", "check", "--json", mappings], 0);
     assert_eq!(all["faults"], 0);
     assert!(all["files"].as_array().unwrap().len() > 50);
+}
+
+#[test]
+fn test_runs_golden_vectors() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/vectors/dialect/copilot.jsonl"
+    );
+    let all = answer(&["dialect", "test", "--json", file], 0);
+    let results = all["results"].as_array().unwrap();
+    assert!(results.len() > 50 && all["passed"] == results.len() && all["failed"] == 0);
+    let text = relay(&["dialect", "test", file], "").stdout;
+    assert_eq!(text.lines().count(), results.len() + 1, "and a summary");
+    assert!(text.starts_with(&format!("ok   {file}:1 ")), "{text}");
 }

@@ -93,22 +93,6 @@ fn a_transcript_comes_back_from_canonical() {
 }
 
 #[test]
-fn two_peers_are_translated_for_each_other() {
-    let input = lines(&[NEW, NEW_RESULT, PROMPT, ASK, CANONICAL_REFUSAL]);
-    let args = [
-        "translate",
-        "--client",
-        "canonical",
-        "--agent",
-        "copilot-overseer",
-    ];
-    let outcome = relay(&args, &input);
-    let got: Vec<&str> = outcome.stdout.lines().collect();
-    assert_eq!(message(got[3])["params"]["toolCall"]["status"], "pending");
-    assert_eq!(message(got[4])["result"], json!({"cancelled": true}));
-}
-
-#[test]
 fn a_named_dialect_is_not_replaced_by_detection() {
     let shows = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
     let initialize = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
@@ -157,36 +141,6 @@ fn explain_prints_the_rule_the_reason_and_the_changes() {
     assert_eq!(stated[0]["changes"][1]["after"][0]["content"], "one");
 }
 
-#[test]
-fn plain_lines_need_a_known_sender() {
-    let plan = message(PLAN).to_string();
-    let known = relay(
-        &["translate", "--from", "copilot-overseer", "-"],
-        &lines(&[&plan]),
-    );
-    assert_eq!(known.code, Some(0), "only agents use it: {known:?}");
-    assert!(known.stdout.contains("entries"), "{}", known.stdout);
-    let stated = relay(&["translate", "--from", "acpex"], &lines(&[&plan]));
-    assert_eq!(
-        stated.code,
-        Some(0),
-        "its method identifies the sender: {stated:?}"
-    );
-    let strange = r#"{"jsonrpc":"2.0","method":"strange","params":{}}"#;
-    let unknown = relay(&["translate", "--from", "acpex"], &lines(&[strange]));
-    assert_eq!(unknown.code, Some(64));
-    assert!(
-        unknown.stderr.contains("line 1: the sender is unknown"),
-        "{}",
-        unknown.stderr
-    );
-    let reported = relay(
-        &["translate", "--from", "acpex", "--speaker", "agent"],
-        &lines(&[strange]),
-    );
-    assert_eq!(reported.code, Some(0), "{reported:?}");
-}
-
 const INITIALIZE: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#;
 const ABOUT: &str = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"text":true,"images":true}}}}}"#;
 
@@ -225,42 +179,6 @@ fn auto_does_not_change_captures_of_real_agents() {
     let outcome = relay(&["translate", "--from", "auto", &file], "");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(outcome.stdout, std::fs::read_to_string(file).unwrap());
-}
-
-#[test]
-fn captures_may_use_other_names_of_the_direction() {
-    for spelled in ["\"dir\":\"agent_to_client\"", "\"side\":\"agent\""] {
-        let line = PLAN.replace("\"dir\":\"a2c\"", spelled);
-        let got = relay(
-            &["translate", "--from", "copilot-overseer"],
-            &lines(&[&line]),
-        )
-        .stdout;
-        assert!(got.contains("entries"), "{got}");
-        assert!(got.ends_with(&format!("{spelled},\"more\":1}}\n")), "{got}");
-    }
-}
-
-#[test]
-fn a_users_table_translates() {
-    let folder = tempfile::tempdir().unwrap();
-    super::write(folder.path(), "mine.json", &super::table("mine"));
-    let dir = folder.path().to_str().unwrap();
-    let args = [
-        "translate",
-        "--from",
-        "mine",
-        "--speaker",
-        "agent",
-        "--dialect-dir",
-        dir,
-    ];
-    let outcome = relay(
-        &args,
-        "{\"jsonrpc\":\"2.0\",\"method\":\"SHOUT\",\"params\":{\"LOUD\":1e2}}\n",
-    );
-    let expected = "{\"jsonrpc\":\"2.0\",\"method\":\"_shout\",\"params\":{\"loud\":1e2}}\n";
-    assert_eq!(outcome.stdout, expected, "{outcome:?}");
 }
 
 #[test]
