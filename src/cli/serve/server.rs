@@ -145,10 +145,14 @@ impl Server {
         let metrics = self.metrics.as_ref().map(|metrics| {
             PendingMetrics::new(metrics, transport, agent.display_name(), &agent.endpoint)
         });
-        match conversation::connect_agent(&agent.endpoint, &context.agent, &self.stop).await {
+        // Both are boxed, so that neither's memory is kept for the length of the other.
+        let reached = Box::pin(conversation::connect_agent(
+            &agent.endpoint,
+            &context.agent,
+            &self.stop,
+        ));
+        match reached.await {
             Ok(link) => {
-                // Boxed, so that what was needed up to here is not kept for the length of the
-                // conversation.
                 let end = Box::pin(run_conversation(client, link, None, context, metrics)).await;
                 exit::of_end(&end, &context.stop, context.is_strict())
             }
