@@ -6,7 +6,7 @@
 use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -163,14 +163,14 @@ impl HttpClient {
         let own = std::mem::replace(fields, self.request_headers.clone());
         fields.extend(own);
         fields.entry(USER_AGENT).or_insert(AGENT);
-        let cookies = self.jar.lock().header(fields.get(COOKIE));
+        let cookies = self.jar.lock().header(fields.get(COOKIE), Instant::now());
         if let Some(cookies) = cookies {
             fields.insert(COOKIE, cookies);
         }
         let client = self.pool.lock().0.clone();
         let answer = client.request(request).await;
         let answer = answer.map_err(|fault| self.no_response(&fault))?;
-        self.jar.lock().store(answer.headers());
+        self.jar.lock().store(answer.headers(), Instant::now());
         Ok(answer)
     }
 

@@ -54,6 +54,8 @@ pub struct SseReader {
     last_name: Vec<u8>,
     /// The last comment.
     comment: Vec<u8>,
+    /// A comment has come since `take_commented` was last called.
+    commented: bool,
     retry: Option<Duration>,
 }
 
@@ -127,6 +129,11 @@ impl SseReader {
         &self.comment
     }
 
+    /// Whether a comment has come since this was last called.
+    pub fn take_commented(&mut self) -> bool {
+        std::mem::take(&mut self.commented)
+    }
+
     /// How long the server asks clients to wait before a broken stream is opened again.
     #[must_use]
     pub const fn retry(&self) -> Option<Duration> {
@@ -164,7 +171,10 @@ impl SseReader {
             b"data" => self.add(value),
             b"id" if !value.contains(&0) => self.id = kept.to_vec(),
             b"event" => self.name = kept.to_vec(),
-            b"" => self.comment = kept.to_vec(),
+            b"" => {
+                self.commented = true;
+                self.comment = kept.to_vec();
+            }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 let millis = std::str::from_utf8(value).ok().and_then(|d| d.parse().ok());
                 self.retry = Some(Duration::from_millis(millis.unwrap_or(u64::MAX)));

@@ -22,8 +22,10 @@
 //! would do the work twice. A relay shows itself by headers (see `http::headers`), which also give
 //! how long it keeps the conversation and how often a silent stream has a keep-alive.
 //!
-//! **A stream is lost when a keep-alive is 10 s late**, where the server announces the interval, as
-//! a relay does. The comments of other servers prove nothing: one may be a greeting.
+//! **A stream is lost when a keep-alive is 10 s late**, where the interval is known: a relay
+//! announces it, and of other servers it is the longest time between two comments without an event
+//! in between, at least the local `http-keepalive`. One comment alone proves nothing, because it
+//! may be a greeting.
 
 mod connect;
 mod post;

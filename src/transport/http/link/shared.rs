@@ -51,9 +51,8 @@ pub(super) struct Shared {
     pub(super) server_grace: OnceLock<Duration>,
     /// The number of the next POST.
     pub(super) next_post: AtomicU64,
-    /// The longest time between two keep-alives on a silent stream, where the server has announced
-    /// it.
-    pub(super) keepalive: OnceLock<Duration>,
+    /// The longest time between two keep-alives on a silent stream, once that is known.
+    pub(super) keepalive: Mutex<Option<Duration>>,
     /// The tasks that read sessions' streams.
     pub(super) session_streams: TaskTracker,
     /// Cancelled when the link has ended, for whatever reason.
@@ -112,7 +111,7 @@ impl Shared {
             received: Arc::new(new_queue()),
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
-            keepalive: OnceLock::new(),
+            keepalive: Mutex::default(),
             session_streams: TaskTracker::new(),
             ended: CancellationToken::new(),
         }
@@ -133,11 +132,17 @@ impl Shared {
         self.server_grace.get().map_or(own, |grace| own.min(*grace))
     }
 
-    /// How long a stream may be silent; after that it counts as lost. For ever where the server's
+    /// Records the gap between two keep-alives of a server that does not announce its interval.
+    pub(super) fn observe_gap(&self, gap: Duration) {
+        let mut keepalive = self.keepalive.lock();
+        let known = keepalive.unwrap_or(self.client.limits.http_keepalive);
+        *keepalive = Some(known.max(gap));
+    }
+
+    /// How long a stream may be silent; after that it counts as lost. `None` where the server's
     /// interval of keep-alives is unknown.
-    pub(super) fn max_silence(&self) -> Duration {
-        let interval = self.keepalive.get();
-        interval.map_or(Duration::MAX, |interval| *interval + LATENESS)
+    pub(super) fn max_silence(&self) -> Option<Duration> {
+        self.keepalive.lock().map(|interval| interval + LATENESS)
     }
 
     /// Whether messages may be sent: over Streamable HTTP, whether `initialize` was answered.

@@ -44,6 +44,8 @@ const MAX_WAIT: Duration = Duration::from_secs(15);
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a stream is out of reach before a warning is logged.
 const WARN_AFTER: Duration = Duration::from_secs(2);
+/// Comments that follow sooner on another, or on a stream's beginning, do not show an interval.
+const MIN_GAP: Duration = Duration::from_secs(1);
 
 /// One stream.
 pub(super) struct Stream {
@@ -273,8 +275,7 @@ impl Stream {
     pub(super) fn events_of(&self, answer: Response<Incoming>) -> Result<Incoming, String> {
         let (status, fields) = (answer.status(), answer.headers());
         if let Some(keepalive) = headers::time(fields, &headers::KEEPALIVE) {
-            // All streams of a server announce the same.
-            let _ = self.shared.keepalive.set(keepalive);
+            *self.shared.keepalive.lock() = Some(keepalive);
         }
         if is_type(fields, "text/event-stream") {
             return Ok(answer.into_body());
@@ -299,8 +300,12 @@ impl Stream {
 
     /// Reads until the stream's end.
     async fn read(&mut self, mut body: Incoming) -> End {
+        let opened = Instant::now();
+        // When the last comment came, unless an event came since.
+        let mut last_comment: Option<Instant> = None;
         loop {
             while let Some(event) = self.events.next() {
+                last_comment = None;
                 if !self.forward(event).await {
                     return End::LinkEnded;
                 }
@@ -308,7 +313,14 @@ impl Stream {
             if let Some((code, why)) = close_comment(self.events.last_comment()) {
                 return End::Closed(closing::close_error(code, why));
             }
-            let max_silence = self.shared.max_silence();
+            if self.events.take_commented() {
+                let apart = |since: &Instant| since.elapsed() >= MIN_GAP;
+                if let Some(before) = last_comment.filter(apart) {
+                    self.shared.observe_gap(before.elapsed());
+                }
+                last_comment = Some(Instant::now()).filter(|_| apart(&opened));
+            }
+            let max_silence = self.shared.max_silence().unwrap_or(Duration::MAX);
             let Ok(part) = timeout(max_silence, body.frame()).await else {
                 return End::Silent(max_silence);
             };

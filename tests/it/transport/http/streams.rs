@@ -23,14 +23,9 @@ const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 /// An open connection: its client, and the relay's link.
 struct Connection {
     caller: Caller,
+    id: String,
     link: Link,
     _site: Site,
-}
-
-/// The header field of a session.
-fn field(session: Option<&str>) -> Vec<(&str, &str)> {
-    let field = session.map(|session| ("acp-session-id", session));
-    field.into_iter().collect()
 }
 
 impl Connection {
@@ -38,14 +33,25 @@ impl Connection {
         let mut site = Site::open(How::H1, limits).await;
         let Open { id, link } = site.initialize().await;
         Self {
-            caller: site.caller.clone().with("acp-connection-id", &id),
+            caller: site.caller.clone(),
+            id,
             link,
             _site: site,
         }
     }
 
+    fn name(&self) -> (&'static str, &str) {
+        ("acp-connection-id", &self.id)
+    }
+
     async fn events(&self, session: Option<&str>) -> Events {
-        self.caller.events(&field(session)).await
+        match session {
+            None => self.caller.events(&[self.name()]).await,
+            Some(session) => {
+                let session = ("acp-session-id", session);
+                self.caller.events(&[self.name(), session]).await
+            }
+        }
     }
 
     /// The client posts a message, which is accepted and received.
@@ -58,8 +64,9 @@ impl Connection {
     }
 
     async fn post(&self, session: Option<&str>, text: &str) -> u16 {
-        let reply = self.caller.post(&field(session), text).await;
-        reply.status.as_u16()
+        let session = session.map(|session| ("acp-session-id", session));
+        let fields: Vec<_> = [Some(self.name()), session].into_iter().flatten().collect();
+        self.caller.post(&fields, text).await.status.as_u16()
     }
 
     /// The agent sends a message.
@@ -107,13 +114,14 @@ async fn play(mut script: Run) {
                 assert_eq!(found, status, "{at}");
             }
             "open" => {
-                let events = connection.caller.events(&fields(text)).await;
+                let fields = [vec![connection.name()], fields(text)].concat();
+                let events = connection.caller.events(&fields).await;
                 streams.insert(first.to_owned(), events);
             }
             "leave" => {
                 streams.remove(first);
                 // Until the server has noticed it.
-                let fields = [&[EVENTS][..], &fields(text)].concat();
+                let fields = [&[connection.name(), EVENTS][..], &fields(text)].concat();
                 while connection.caller.try_events(&fields).await.is_none() {}
             }
             stream => {
@@ -147,10 +155,14 @@ fn a_client_that_reconnects_is_sent_all_it_missed_or_refused() {
             assert_eq!(event.data, text(number));
             ids.push(event.id);
         }
-        let caller = connection.caller.clone();
-        let back = async |id: &str| caller.events(&[("last-event-id", id)]).await;
+        let back = async |connection: &Connection, id: &str| {
+            connection
+                .caller
+                .events(&[connection.name(), ("last-event-id", id)])
+                .await
+        };
         // It takes over while the first is open, and repeats everything since then.
-        let mut again = back(&ids[6]).await;
+        let mut again = back(&connection, &ids[6]).await;
         assert!(own.ends().await);
         for number in 7..10 {
             let event = again.event().await;
@@ -162,10 +174,10 @@ fn a_client_that_reconnects_is_sent_all_it_missed_or_refused() {
         connection.send(&text(10)).await;
         assert_eq!(again.data().await, text(10));
         // There is nothing after the last one yet.
-        let last = back(&ids[9]).await;
+        let last = back(&connection, &ids[9]).await;
         drop((again, last));
         // Some 20 of these are kept; a stream without the earlier ones would have an unseen gap.
-        let mut own = back(&ids[9]).await;
+        let mut own = back(&connection, &ids[9]).await;
         for number in 10..60 {
             if number > 10 {
                 connection.send(&text(number)).await;
@@ -174,7 +186,8 @@ fn a_client_that_reconnects_is_sent_all_it_missed_or_refused() {
         }
         let other = ids[9].replacen("-0-", "-1-", 1);
         for id in [&ids[9], &ids[0], &other] {
-            let reply = caller.no_events(&[("last-event-id", id)]).await;
+            let fields = [connection.name(), ("last-event-id", id)];
+            let reply = connection.caller.no_events(&fields).await;
             assert_eq!(reply.status.as_u16(), 410, "{id}");
             assert_eq!(reply.fields["content-type"], "application/json");
         }
@@ -261,8 +274,8 @@ fn streams_of_unknown_sessions_are_limited() {
         for session in ["a", "b", "c"] {
             open.push(connection.events(Some(session)).await);
         }
-        let refused = connection.caller.no_events(&field(Some("d"))).await;
-        assert_eq!(refused.status, 404);
+        let d = [connection.name(), ("acp-session-id", "d")];
+        assert_eq!(connection.caller.no_events(&d).await.status.as_u16(), 404);
         connection
             .ask(Some("d"), &request(1, "session/load", "d"))
             .await;

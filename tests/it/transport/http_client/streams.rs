@@ -7,6 +7,7 @@ use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::Link;
 use bytes::Bytes;
 use hyper::Method;
+use tokio::time::sleep;
 
 use crate::support::http_server::{Events, Server};
 use crate::support::link::{next, received, run, send, setup, setup_with};
@@ -151,6 +152,47 @@ fn an_over_long_message_is_one_frame_error() {
             panic!("it was accepted");
         };
         assert_eq!(error.id.as_id().json(), b"9", "{error}");
+        assert_eq!(received(&mut *link.rx).await, update(1).into());
+    });
+}
+
+/// A link that reads a stream with one event, `e1`, and an opening comment.
+async fn read_first(keepalive: Duration) -> (Server, Link, Events) {
+    let mut server = Server::start().await;
+    let limits = Limits {
+        http_keepalive: keepalive,
+        ..Limits::default()
+    };
+    let (link, events) = server.begun(&setup_with(limits)).await;
+    events.piece(": hello\nid: e1\n\n").await;
+    (server, link, events)
+}
+
+#[test]
+fn a_stream_without_keepalive_comments_is_resumed_after_the_last_event() {
+    run(async {
+        let (mut server, mut link, events) = read_first(Duration::from_secs(1)).await;
+        for _ in 0..2 {
+            sleep(Duration::from_millis(1500)).await;
+            events.piece(":\n\n").await;
+        }
+        let asked = server.of(Method::GET).await;
+        assert_eq!(asked.header("last-event-id"), Some("e1"));
+        asked.stream().send(&update(1)).await;
+        assert_eq!(received(&mut *link.rx).await, update(1).into());
+    });
+}
+
+#[test]
+fn a_stream_with_an_unknown_keepalive_interval_is_not_given_up() {
+    run(async {
+        let (mut server, mut link, events) = read_first(Duration::ZERO).await;
+        // An opening event and one comment: the next may be due in 30 s.
+        sleep(Duration::from_millis(1500)).await;
+        events.piece(":\n\n").await;
+        sleep(Duration::from_secs(13)).await;
+        server.quiet().await;
+        events.send(&update(1)).await;
         assert_eq!(received(&mut *link.rx).await, update(1).into());
     });
 }
