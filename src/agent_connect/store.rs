@@ -83,7 +83,7 @@ impl RunStore {
     /// finished become errors; those with a webhook are returned, with its URL.
     pub(super) fn open(
         path: Option<&Path>,
-        now: Timestamp,
+        now: &Timestamp,
     ) -> Result<(Self, Vec<(RunRecord, String)>), String> {
         let opened = match path {
             Some(path) => {
@@ -97,7 +97,7 @@ impl RunStore {
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let orphans = fail_unfinished(&connection, &now).map_err(|error| describe(&error))?;
+        let orphans = fail_unfinished(&connection, now).map_err(|error| describe(&error))?;
         Ok((Self(Arc::new(Mutex::new(connection))), orphans))
     }
 

@@ -9,6 +9,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
+use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
@@ -250,6 +251,9 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
 
 /// Explains an unexpected word: most often it belongs to a command without its `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
+    if renamed::explain(&mut error) {
+        return error;
+    }
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     if error.kind() == ErrorKind::UnknownArgument
         && text(ContextKind::Usage).contains("-- <COMMAND>")

@@ -56,7 +56,7 @@ pub(super) fn event_json(file: &str, finding: &Finding) -> Value {
 pub(super) fn suite<'f>(
     name: String,
     took: Duration,
-    counting: impl Iterator<Item = &'f Finding> + Clone,
+    counting: &(impl Iterator<Item = &'f Finding> + Clone),
 ) -> Suite {
     let cases = RULES.iter().map(|rule| {
         let own = counting.clone().filter(|finding| finding.rule == *rule);

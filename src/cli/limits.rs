@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::renamed;
 use crate::jsonrpc::limits::{LIMITS, Limit, size};
 use crate::jsonrpc::{Limits, did_you_mean};
 
@@ -56,7 +57,8 @@ pub(super) fn parse(text: &str) -> Result<Setting, String> {
         .ok_or("expected NAME=VALUE, such as connections=100")?;
     let names = LIMITS.iter().map(|limit| limit.name.as_str());
     let limit = Limit::named(name).ok_or_else(|| {
-        let remedy = did_you_mean(name, names, "`acp-relay --help` lists them");
+        let remedy = renamed::limit(name)
+            .unwrap_or_else(|| did_you_mean(name, names, "`acp-relay --help` lists them"));
         format!("there is no limit called `{name}`; {remedy}")
     })?;
     let value = limit.read(value)?;

@@ -57,6 +57,7 @@ mod random;
 mod rate_limit;
 mod record;
 mod remote;
+mod renamed;
 mod repairs;
 mod replay;
 mod runtime;

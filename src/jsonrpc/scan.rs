@@ -129,13 +129,16 @@ pub(super) fn json_like(text: &[u8]) -> bool {
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-/// The kind of a message and its body; nothing when it is a batch.
+/// The kind of a message, and its body.
+type Content = (Kind, Option<Span>);
+
+/// The content of a message; nothing when it is a batch.
 fn read(
     text: &[u8],
     fields: &mut FieldSet,
     limits: &Limits,
     state: &mut BodyScan,
-) -> Result<Option<(Kind, Option<Span>)>, (FrameFault, usize)> {
+) -> Result<Option<Content>, (FrameFault, usize)> {
     if u32::try_from(text.len()).is_err() {
         let limit = u32::MAX as usize;
         return Err((FrameFault::TooLong { limit }, limit));

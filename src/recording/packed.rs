@@ -54,7 +54,7 @@ impl<R: Read + Seek> PackedReader<R> {
         while let Some(unpacked) = self.unpacked.as_mut().filter(|_| self.done < to) {
             let left = usize::try_from(to - self.done).unwrap_or(usize::MAX);
             let part = &mut forgotten[..left.min(16 << 10)];
-            match unpacked.read(part).map_err(damaged)? {
+            match unpacked.read(part).map_err(|error| damaged(&error))? {
                 0 => break,
                 read => self.done += read as u64,
             }
@@ -69,7 +69,7 @@ impl<R: Read + Seek> Read for PackedReader<R> {
         let Some(unpacked) = self.unpacked.as_mut().filter(|_| self.done == self.at) else {
             return Ok(0);
         };
-        let read = unpacked.read(into).map_err(damaged)?;
+        let read = unpacked.read(into).map_err(|error| damaged(&error))?;
         self.done += read as u64;
         self.at = self.done;
         Ok(read)
@@ -95,7 +95,7 @@ impl<R: Read + Seek> Seek for PackedReader<R> {
 }
 
 /// The error with a remedy.
-fn damaged(error: io::Error) -> io::Error {
+fn damaged(error: &io::Error) -> io::Error {
     let what = "it is torn or damaged; `zstd -d` unpacks what is whole of it";
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }

@@ -43,6 +43,10 @@ struct Passed {
 }
 
 /// Passes a message through a translator: its peer has sent it (`reads`), or receives it.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers make the message in place"
+)]
 fn pass(relay: &mut Translator, reads: bool, message: impl ToString) -> Passed {
     let frame = Frame::from(message.to_string());
     let at = line::scanned(&frame);

@@ -32,11 +32,11 @@ pub enum Permissions {
     /// By the client: the run is interrupted. No option, because no client can be asked then
     #[value(skip)]
     Interrupt,
+    /// Allow it, once
+    Allow,
     /// Reject the request
     #[default]
     Reject,
-    /// Allow it, once
-    Allow,
 }
 
 /// A question of an agent.

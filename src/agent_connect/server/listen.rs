@@ -65,7 +65,7 @@ fn serve(
     let path = path.trim_end_matches('/').to_owned();
     let scheme = if port.at.tls { "https" } else { "http" };
     let base = format!("{scheme}://{}{path}", port.at.authority());
-    let (store, orphans) = RunStore::open(service.store.as_deref(), now()).map_err(|what| {
+    let (store, orphans) = RunStore::open(service.store.as_deref(), &now()).map_err(|what| {
         let file = service
             .store
             .as_deref()

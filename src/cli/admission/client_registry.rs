@@ -49,7 +49,7 @@ impl ClientRegistry {
         let name = (principal.auth_method, Arc::clone(&principal.name));
         let mut counts = self.0.lock();
         counts.retain(|_, count| count.connected > 0 || !count.starts.is_idle(now));
-        let count = counts.entry(name.clone()).or_insert(Count {
+        let count = counts.entry(name.clone()).or_insert_with(|| Count {
             connected: 0,
             starts: RateLimit::per(MINUTE, limits.agent_starts),
         });

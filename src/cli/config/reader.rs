@@ -17,6 +17,7 @@ use super::declared::{DECLARED, DRAIN, TABLES, Table, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{Key, Keys};
 use super::option::{self, Form, contradict, form, value_name};
+use crate::cli::renamed;
 use crate::dialect::Library;
 use crate::jsonrpc::did_you_mean;
 use crate::jsonrpc::limits::Limit;
@@ -250,6 +251,8 @@ impl<'f> TableReader<'f> {
             let (name, at) = (&**key.get_ref(), key.span());
             let path = self.path(name);
             if known.contains(&name) {
+            } else if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
+                self.fault(at, format!("`{path}` is now `{new}`"), "");
             } else if table == "agents.limits" && Limit::named(name).is_some() {
                 let what = format!("{path}: this limit applies to all listeners");
                 self.fault(at, what, "move it to [limits]");

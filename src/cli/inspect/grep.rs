@@ -157,9 +157,9 @@ fn search_run(file: &str, run: &ChunkRun, pattern: &Regex, report: &mut impl FnM
         run.ends.get(at).is_some_and(|end| *end < found.end())
     };
     if let Some(first) = pattern.find_iter(&run.text).find(spans_chunks) {
-        let from = run
-            .text
-            .floor_char_boundary(first.start().saturating_sub(BEFORE));
+        let mut before = first.start().saturating_sub(BEFORE)..=first.start();
+        let from = before.find(|at| run.text.is_char_boundary(*at));
+        let from = from.unwrap_or_else(|| first.start());
         report(&Hit {
             file,
             n: run.n,

@@ -92,7 +92,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
         if counting.clone().next().is_some() {
             code = exit::VIOLATIONS;
         }
-        suites.push(suite(name, begun.elapsed(), counting));
+        suites.push(suite(name, begun.elapsed(), &counting));
         Ok(())
     });
     if let Some(path) = &args.junit {

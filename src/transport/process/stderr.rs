@@ -97,17 +97,28 @@ async fn pump(pipe: Arc<Receiver>, captured: Arc<Mutex<Captured>>) {
     while pipe.readable().await.is_ok() {
         // Most agents write nothing most of the time, so no buffer is kept.
         let mut buffer = [0; READ_SIZE];
-        let mut captured = captured.lock();
-        match pipe.try_read(&mut buffer) {
-            Ok(0) => return captured.log_line(),
-            Ok(length) => captured.push(&buffer[..length]),
-            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
-            Err(_) => return,
+        match read_some(&pipe, &mut buffer, &captured) {
+            Ok(true) => {}
+            Ok(false) | Err(_) => return,
         }
-        drop(captured);
         // A flood is read at the runtime's pace: `readable` never yields while there is more.
         tokio::task::coop::consume_budget().await;
     }
+}
+
+/// Captures what the pipe has, if anything; whether more may come.
+fn read_some(pipe: &Receiver, buffer: &mut [u8], captured: &Mutex<Captured>) -> io::Result<bool> {
+    let mut captured = captured.lock();
+    match pipe.try_read(buffer) {
+        Ok(0) => captured.log_line(),
+        Ok(length) => {
+            captured.push(&buffer[..length]);
+            return Ok(true);
+        }
+        Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    Ok(false)
 }
 
 impl fmt::Debug for Captured {

@@ -1,7 +1,5 @@
 //! SIGTERM ends the program within the drain time.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::Duration;
 
 use rustix::process::Signal;

@@ -180,6 +180,10 @@ impl Counted {
         self.send_at(from, text, Instant::now());
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers make the message in place"
+    )]
     pub(super) fn send_at(&mut self, from: Side, text: String, now: Instant) {
         self.conversation.send(from, &text, now);
     }

@@ -323,10 +323,9 @@ fn invalid_trace_settings_are_refused_with_the_name_of_the_variable() {
     let connect_with = |args: &[&str], vars: &[(&str, &str)]| {
         let mut command = relay(&[&["connect"], args, &["--", "true"]].concat());
         let output = command.envs(vars.iter().copied()).output().unwrap();
-        let reported = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), reported)
+        String::from_utf8(output.stderr).unwrap()
     };
-    let (_, reported) = connect_with(&["--trace-context", "insert"], &[]);
+    let reported = connect_with(&["--trace-context", "insert"], &[]);
     assert!(reported.contains("--otlp-endpoint"), "{reported}");
     let connect = |vars: &[(&str, &str)]| connect_with(&[], vars);
     for odd in [
@@ -334,16 +333,15 @@ fn invalid_trace_settings_are_refused_with_the_name_of_the_variable() {
         ("OTEL_BSP_MAX_QUEUE_SIZE", "many"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "0"),
     ] {
-        let (code, reported) = connect(&[endpoint, odd]);
-        assert!(reported.contains(odd.0), "{odd:?}: {code:?} {reported}");
-        assert_ne!(code, Some(0), "{odd:?}");
+        let reported = connect(&[endpoint, odd]);
+        assert!(reported.contains(odd.0), "{odd:?}: {reported}");
         // Without a collector, or with traces off, nothing is read.
         for off in [
             &[odd][..],
             &[endpoint, odd, ("OTEL_SDK_DISABLED", "true")],
             &[endpoint, odd, ("OTEL_TRACES_EXPORTER", "none")],
         ] {
-            let (_, reported) = connect(off);
+            let reported = connect(off);
             assert!(!reported.contains("OTEL_"), "{off:?}: {reported}");
         }
         // Each of these names a collector.
@@ -351,7 +349,7 @@ fn invalid_trace_settings_are_refused_with_the_name_of_the_variable() {
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/x"),
             ("OTEL_TRACES_EXPORTER", "otlp"),
         ] {
-            let (_, reported) = connect(&[named, odd]);
+            let reported = connect(&[named, odd]);
             assert!(reported.contains(odd.0), "{named:?}: {reported}");
         }
     }

@@ -53,7 +53,8 @@ impl Format for Markdown {
                 )
             }
             (Some(Kind::Result), "session/request_permission") => {
-                let chosen = word("/result/outcome/optionId").or(word("/result/outcome/outcome"));
+                let chosen =
+                    word("/result/outcome/optionId").or_else(|| word("/result/outcome/outcome"));
                 format!("- permission: **{}**", shown(chosen))
             }
             (Some(Kind::Request), "session/request_permission") => {

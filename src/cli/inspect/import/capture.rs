@@ -133,7 +133,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Seconds or fractions of them, in microseconds.
-pub(super) const fn micros(value: f64, unit: f64) -> u64 {
+pub(super) fn micros(value: f64, unit: f64) -> u64 {
     // The cast saturates negative and excessive times.
     (value * unit).round() as u64
 }

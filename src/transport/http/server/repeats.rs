@@ -27,9 +27,10 @@ pub(super) struct Repeats {
     seen: LinkedHashMap<(Role, IdBuf), (u64, Instant)>,
 }
 
-/// The id under which a notification with this POST name is remembered. No message has such an id.
+/// The id under which a notification with this POST name is remembered: a number by its first byte,
+/// which no message has.
 pub(super) fn id_of_post(name: &str) -> Option<IdBuf> {
-    let id = format!("post {name}");
+    let id = format!("-post {name}");
     (name.len() <= MAX_NAME).then(|| Id::Number(id.as_bytes()).to_owned())
 }
 
