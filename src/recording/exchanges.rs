@@ -7,14 +7,18 @@ use std::collections::HashMap;
 
 use super::event::{Message, RecordedEvent};
 use super::view::View;
-use crate::jsonrpc::{Kind, Side};
+use crate::jsonrpc::{Id, Kind, PendingRequests, Side};
 
 /// The requests of a conversation, in the order they were seen.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Exchanges {
     list: Vec<Exchange>,
     /// By the numbers of the requests and of their answers.
     by_number: HashMap<u64, usize>,
+    /// Open requests by edge and requester, for recordings whose answers do not name their
+    /// requests. If several have one id, the last is answered: a peer that detects the duplicate
+    /// rejects that one.
+    open: [[PendingRequests<usize>; 2]; 2],
 }
 
 /// A request and its answer.
@@ -57,6 +61,17 @@ impl Exchange {
     pub fn duration(&self) -> Option<u64> {
         self.answer
             .map(|answer| answer.at.saturating_sub(self.requested_at))
+    }
+}
+
+impl Default for Exchanges {
+    fn default() -> Self {
+        let table = |_| PendingRequests::new(usize::MAX);
+        Self {
+            list: Vec::new(),
+            by_number: HashMap::new(),
+            open: std::array::from_fn(|_| std::array::from_fn(table)),
+        }
     }
 }
 
@@ -113,12 +128,18 @@ impl Exchanges {
 
     fn add_request(&mut self, event: &RecordedEvent, message: &Message) -> usize {
         let index = self.list.len();
+        let requester = message.to.other();
+        let id = message.id.clone().unwrap_or_default();
         self.by_number.insert(event.n, index);
+        let open = self.open_at(message.edge, requester);
+        open.remove(id_of(&id));
+        // There is no limit, and the id is free now.
+        let _ = open.insert(id_of(&id), index);
         self.list.push(Exchange {
             n: event.n,
             edge: message.edge,
-            requester: message.to.other(),
-            id: message.id.clone().unwrap_or_default(),
+            requester,
+            id,
             method: message.method.clone().unwrap_or_default(),
             session: message.session.clone(),
             source: message.source,
@@ -128,14 +149,22 @@ impl Exchanges {
         index
     }
 
-    /// The recorder has found the request of each answer.
     fn add_answer(
         &mut self,
         event: &RecordedEvent,
         message: &Message,
         failed: bool,
     ) -> Option<usize> {
-        let index = *self.by_number.get(&message.answers?)?;
+        let index = match message.answers {
+            Some(n) => *self.by_number.get(&n)?,
+            None => {
+                let id = id_of(message.id.as_deref()?);
+                let mut take = |edge| self.open_at(edge, message.to).remove(id);
+                let (_, index) = take(message.edge).or_else(|| take(message.edge.other()))?;
+                index
+            }
+        };
+        self.close(index);
         self.by_number.insert(event.n, index);
         let answer = ExchangeAnswer {
             n: event.n,
@@ -143,10 +172,13 @@ impl Exchanges {
             failed,
         };
         // The first answer counts; if an answer has two events, received and sent, the received
-        // one. The source of a translated request gets it too; it may have no event of its own for
-        // it.
-        for index in [Some(index), self.origin(index)].into_iter().flatten() {
-            self.list[index].answer.get_or_insert(answer);
+        // one.
+        self.list[index].answer.get_or_insert(answer);
+        // The source of a translated request gets the answer too; it may have no event of its own
+        // for it.
+        if let Some(origin) = self.origin(index) {
+            self.close(origin);
+            self.list[origin].answer.get_or_insert(answer);
         }
         Some(index)
     }
@@ -158,4 +190,22 @@ impl Exchanges {
         let (own, other) = (&self.list[origin], request);
         (own.requester == other.requester && own.id == other.id).then_some(origin)
     }
+
+    fn open_at(&mut self, edge: Side, requester: Side) -> &mut PendingRequests<usize> {
+        &mut self.open[edge as usize][requester as usize]
+    }
+
+    /// A request is answered.
+    fn close(&mut self, index: usize) {
+        let request = &self.list[index];
+        let id = id_of(&request.id);
+        let open = &mut self.open[request.edge as usize][request.requester as usize];
+        if open.get(id) == Some(&index) {
+            open.remove(id);
+        }
+    }
+}
+
+fn id_of(spelled: &str) -> Id<'_> {
+    Id::of_json(spelled.as_bytes())
 }

@@ -591,7 +591,7 @@ check("files that are dropped onto a served page are unpacked and linted by its 
   await page.locator("#pick").setInputFiles({ name: "my capture.jsonl", mimeType: "", buffer: Buffer.from("no line") });
   await page.locator("#gone", { hasText: "my capture.jsonl: this is no recording" }).waitFor();
   await page.locator("#pick").setInputFiles({ name: "broken.acpr.zst", mimeType: "", buffer: Buffer.concat([Buffer.from("28b52ffd", "hex"), Buffer.alloc(99, 7)]) });
-  await page.locator("#gone", { hasText: "broken: it is packed" }).waitFor();
+  await page.locator("#gone", { hasText: "broken: it is torn or damaged" }).waitFor();
   // A dropped file, and what the page says while it is dragged.
   await page.evaluate(() => {
     const dataTransfer = new DataTransfer();

@@ -1,13 +1,15 @@
 //! The directory of recordings: a file for each segment, which only our user can read.
 //!
 //! A file is created once and never opened again for writing. Finished segments are compressed by a
-//! thread of low priority: compression costs several times what recording does.
+//! thread of low priority, and only while little is recorded: compression costs several times what
+//! recording does.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,16 @@ const ZSTD_LEVEL: i32 = 3;
 /// The niceness of the compressing thread.
 const NICE: i32 = 15;
 
+/// Bytes recorded in one [`PAUSE`] below which segments are compressed.
+const QUIET_BYTES: u64 = 1 << 20;
+/// The interval at which that is checked.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// How long written data may be lost in a power failure.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes recorded by this program.
+static RECORDED: AtomicU64 = AtomicU64::new(0);
 
 /// When written data is synced to the disk. It survives the end of the program, but not that of the
 /// machine until then.
@@ -96,6 +106,7 @@ impl SegmentFile {
 impl Write for SegmentFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.file.write(bytes)?;
+        RECORDED.fetch_add(count as u64, Ordering::Relaxed);
         self.is_unsynced = self.durability != Durability::System;
         if self.durability == Durability::Always || self.synced.elapsed() >= SYNC_INTERVAL {
             self.flush()?;
@@ -233,6 +244,7 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
         // On Linux each thread has its own niceness. A failure has no other effect.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         for path in receiver {
+            wait_for_quiet();
             if let Err(error) = pack_file(&path) {
                 // The file was deleted meanwhile.
                 if error.kind() != io::ErrorKind::NotFound {
@@ -242,6 +254,18 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
         }
     };
     thread.spawn(packer).ok().map(|_| sender)
+}
+
+fn wait_for_quiet() {
+    let mut before = RECORDED.load(Ordering::Relaxed);
+    loop {
+        std::thread::sleep(PAUSE);
+        let now = RECORDED.load(Ordering::Relaxed);
+        if now - before < QUIET_BYTES {
+            return;
+        }
+        before = now;
+    }
 }
 
 fn pack_file(path: &Path) -> io::Result<()> {
