@@ -83,3 +83,27 @@ impl fmt::Debug for Inherited {
         write!(f, "Inherited({})", self.lock().len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inherited_socket_is_taken_once_by_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = tcp.local_addr().unwrap();
+        let unix = UnixListener::bind(&path).unwrap();
+        let inherited = Inherited::new(vec![tcp.into(), unix.into()]);
+        let everywhere = SocketAddr::new("0.0.0.0".parse().unwrap(), at.port());
+        assert!(inherited.tcp(&[everywhere]).is_none());
+        assert!(inherited.unix(&dir.path().join("other")).is_none());
+        let taken = inherited.tcp(&[everywhere, at]).unwrap();
+        assert_eq!(taken.local_addr().unwrap(), at);
+        assert!(inherited.tcp(&[at]).is_none(), "it is taken");
+        assert_eq!(inherited.unused(), Some(path.display().to_string()));
+        assert!(inherited.unix(&path).is_some());
+        assert_eq!(inherited.unused(), None);
+    }
+}
