@@ -1,12 +1,13 @@
 //! The program: its command line, its subcommands, and how it starts and stops.
 //!
-//! Each subcommand is one file or directory: `serve`, `connect`, `check`, `dialect` (also
+//! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `check`, `dialect` (also
 //! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
 //! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
 //! pages. Besides:
 //!
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
-//!   share; `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
+//!   share; `target` finds the agent that a command line names, and `joined` keeps remote ones;
+//!   `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
 //!   `framing`, `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit
 //!   codes, and prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
@@ -18,8 +19,8 @@
 //!   allocator, threads, signals and files; `random` is the system's random numbers,
 //!   `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation.
-//! - `findings` and `repairs` belong to `check`; `junit` and `inputs` to the subcommands that check
-//!   recordings.
+//! - `rpc_client` is the ACP client of `try` and the demo; `findings` and `repairs` belong to
+//!   `check`, `junit` and `inputs` to the subcommands that check recordings.
 
 mod admin;
 mod admission;
@@ -60,6 +61,7 @@ mod remote;
 mod renamed;
 mod repairs;
 mod replay;
+mod rpc_client;
 mod runtime;
 mod serve;
 mod shell;

@@ -11,11 +11,12 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use crate::cli::rpc_client::{Failure, Performer, RpcClient};
 use crate::cli::{console, exit, processes, runtime, shutdown};
 use crate::proxy::StopSignals;
 
@@ -38,14 +39,8 @@ pub(in crate::cli) struct Demo {
     deny: bool,
 }
 
-/// Why a part of the demo cannot continue.
-type Failure = Box<dyn std::error::Error>;
-
-/// The client: its relay, and how it answers the agent.
-struct Client<'a> {
-    stdin: ChildStdin,
-    stdout: Lines<BufReader<ChildStdout>>,
-    next_id: u64,
+/// What the client does for the agent.
+struct Editor<'a> {
     folder: &'a Path,
     deny: bool,
 }
@@ -90,22 +85,25 @@ async fn play(deny: bool) -> Result<(), Failure> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let mut client = Client {
-        stdin: connect.stdin.take().ok_or("no stdin")?,
-        stdout: BufReader::new(connect.stdout.take().ok_or("no stdout")?).lines(),
-        next_id: 0,
+    let stdout = connect.stdout.take().ok_or("no stdout")?;
+    let mut client = RpcClient::new(stdout, connect.stdin.take().ok_or("no stdin")?);
+    let mut editor = Editor {
         folder: folder.path(),
         deny,
     };
+    let mut request = async |method: &str, params: Value| {
+        show(&format!("▶ {method}"))?;
+        client.request(method, params, &mut editor, None).await
+    };
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
     let about = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
-    let about = client.request("initialize", about).await?;
+    let about = request("initialize", about).await?;
     show(&format!("    ◀ {}", text(&about["agentInfo"]["name"])))?;
     let session = json!({ "cwd": folder.path(), "mcpServers": [] });
-    let session = client.request("session/new", session).await?;
+    let session = request("session/new", session).await?;
     let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
     let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
-    let done = client.request("session/prompt", turn).await?;
+    let done = request("session/prompt", turn).await?;
     show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
 
     // The end of its stdin ends the relay.
@@ -170,45 +168,9 @@ async fn start_serve(program: &OsStr, talk: &Path) -> Result<(Child, String), Fa
     }
 }
 
-impl Client<'_> {
-    /// Sends a request and waits for its result. Meanwhile the agent's requests are answered.
-    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
-        show(&format!("▶ {method}"))?;
-        let own = json!(self.next_id);
-        self.next_id += 1;
-        self.send(json!({ "id": own, "method": method, "params": params }))
-            .await?;
-        loop {
-            let line = self.stdout.next_line().await?;
-            let line = line.ok_or("the other end closed in the middle of a turn")?;
-            let message: Value = serde_json::from_str(&line)?;
-            match (message["method"].as_str(), message.get("id")) {
-                (Some(method), id) => {
-                    let result = self.perform(method, &message["params"])?;
-                    if let Some(id) = id {
-                        self.send(json!({ "id": id, "result": result })).await?;
-                    }
-                }
-                (None, Some(id)) if *id == own => {
-                    return match message.get("result") {
-                        Some(result) => Ok(result.clone()),
-                        None => Err(format!("{method}: {}", message["error"]["message"]).into()),
-                    };
-                }
-                _ => {}
-            }
-        }
-    }
-
-    async fn send(&mut self, mut message: Value) -> io::Result<()> {
-        message["jsonrpc"] = json!("2.0");
-        self.stdin
-            .write_all(format!("{message}\n").as_bytes())
-            .await
-    }
-
+impl Performer for Editor<'_> {
     /// Performs what the agent sends as an editor does.
-    fn perform(&self, method: &str, params: &Value) -> Result<Value, Failure> {
+    async fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure> {
         let path = Path::new(text(&params["path"]));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if method.starts_with("fs/") {
@@ -220,12 +182,12 @@ impl Client<'_> {
         match method {
             "session/update" => {
                 show_update(&params["update"])?;
-                Ok(Value::Null)
+                Ok(None)
             }
-            "fs/read_text_file" => Ok(json!({ "content": fs::read_to_string(path)? })),
+            "fs/read_text_file" => Ok(Some(json!({ "content": fs::read_to_string(path)? }))),
             "fs/write_text_file" => {
                 fs::write(path, text(&params["content"]))?;
-                Ok(Value::Null)
+                Ok(Some(Value::Null))
             }
             "session/request_permission" => {
                 let call = &params["toolCall"];
@@ -240,7 +202,8 @@ impl Client<'_> {
                     .find(|option| option["kind"] == kind)
                     .ok_or("a permission request without the expected option")?;
                 show(&format!("    ▶ {}", text(&chosen["name"])))?;
-                Ok(json!({ "outcome": { "outcome": "selected", "optionId": chosen["optionId"] } }))
+                let outcome = json!({ "outcome": "selected", "optionId": chosen["optionId"] });
+                Ok(Some(json!({ "outcome": outcome })))
             }
             other => Err(format!("the agent called {other}").into()),
         }
