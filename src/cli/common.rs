@@ -7,12 +7,13 @@ use clap::Args;
 
 use super::agent_connect::apply_default_permission;
 use super::config::{AgentPart, Source};
+use super::dialect::Tables;
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
 use super::record::{RecordArgs, RecorderFactory};
 use super::remote::{RemoteArgs, check_suits};
 use super::traces::{Traces, TracesArgs};
-use super::{endpoints, exit, limits, shutdown};
+use super::{endpoints, exit, limits};
 use crate::jsonrpc::Limits;
 use crate::observe::recorder::Pruner;
 use crate::proxy::StopSignals;
@@ -129,15 +130,14 @@ impl Common {
         self
     }
 
-    /// Builds the context. Errors are printed, and the exit code is returned.
-    pub(super) fn context(&self) -> Result<RelayContext, ExitCode> {
-        let stop = StopSignals::default();
-        shutdown::watch(stop.clone(), None)?;
-        let traces = self.start_traces()?;
-        self.context_with(stop, traces)
+    /// Uses these mapping tables, unless the command line has some.
+    pub(super) fn or_tables(mut self, tables: Tables) -> Self {
+        self.dialects.or_tables(tables);
+        self
     }
 
-    /// Starts tracing if it is configured: once per process. Errors as in `context`.
+    /// Starts tracing if it is configured: once per process. Errors are printed, and the exit
+    /// code is returned.
     pub(super) fn start_traces(&self) -> Result<Option<Traces>, ExitCode> {
         match Traces::start(&self.traces.clone().unwrap_or_default()) {
             // The OTEL_* variables may be meant for other programs.
@@ -149,7 +149,7 @@ impl Common {
         }
     }
 
-    /// Builds the context of a process that has these already. Errors as in `context`.
+    /// Builds the context. Errors are printed, and the exit code is returned.
     pub(super) fn context_with(
         &self,
         stop: StopSignals,

@@ -7,22 +7,33 @@ use clap::Args;
 use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, PendingMetrics};
-use super::common::Common;
-use super::conversation::{self, reject_quickly, run_conversation};
+use super::common::{Common, RelayContext};
+use super::conversation::{self, NoAgent, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
-use super::{admission, agent_connect, endpoints, exit, remote, runtime};
+use super::target::{self, AgentArgument, Target};
+use super::{admission, agent_connect, endpoints, exit, joined, remote, runtime, shutdown};
 use crate::agent_connect::api::interrupt::Permissions;
 use crate::auth::ONLY_AGENT;
+use crate::observe::Observers;
 use crate::observe::metrics::Transport;
+use crate::policy::MessagePolicy;
+use crate::proxy::StopSignals;
 use crate::transport::registry;
-use crate::transport::{Endpoint, PeerKind, Workers};
+use crate::transport::{Endpoint, Link, PeerKind, Workers};
 
 /// Arguments of `connect`.
 #[derive(Debug, Args)]
 pub(super) struct Connect {
-    /// Where the agent is
-    #[arg(value_name = "ENDPOINT", conflicts_with = "command", value_parser = endpoints::read_agent)]
-    pub(super) endpoint: Option<Endpoint>,
+    /// The agent: where it listens, or a name: of an agent in the configuration file, of one that
+    /// was joined, or of a well-known one
+    ///
+    /// An editor's entry without an agent gets the configuration file's `default-agent`.
+    #[arg(value_name = "AGENT", conflicts_with = "command", value_parser = target::read)]
+    pub(super) agent: Option<AgentArgument>,
+    /// Read a line of `token new NAME --link URL` from stdin, and keep its address and token; then
+    /// `connect NAME` reaches that agent. AGENT is the name to keep it under
+    #[arg(long, conflicts_with = "command")]
+    pub(super) join: bool,
     /// What to answer a permission request of an agent behind Agent Connect when the client does
     /// not answer [default: reject]
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -39,8 +50,26 @@ pub(super) struct Connect {
     pub(super) command: Vec<OsString>,
 }
 
+/// An agent, with all that a conversation with it needs.
+pub(super) struct Prepared {
+    pub(super) target: Target,
+    pub(super) context: RelayContext,
+    /// Its listener has proved that it is a relay of this user on this machine.
+    is_proven: bool,
+}
+
 /// Runs the subcommand.
 pub(super) fn run(args: Connect) -> ExitCode {
+    if args.join {
+        return match args.agent {
+            Some(AgentArgument::Endpoint(_)) => {
+                let fault = "--join takes a name, and reads the address from stdin";
+                exit::fail(exit::USAGE, &fault)
+            }
+            Some(AgentArgument::Name(name)) => joined::join(Some(&name)),
+            None => joined::join(None),
+        };
+    }
     // One conversation: a second thread would only cost wake-ups.
     runtime::drive(Builder::new_current_thread(), async {
         connect(args).await.unwrap_or_else(|code| code)
@@ -49,27 +78,26 @@ pub(super) fn run(args: Connect) -> ExitCode {
 
 /// Carries the conversation. Errors are printed, and the exit code is returned.
 async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
-    let usage = |fault: String| exit::fail(exit::USAGE, &fault);
-    let mut context = args.common.context()?;
-    let agent = endpoints::agent(args.endpoint, args.command, "connect ENDPOINT");
-    let agent = agent.map_err(usage)?;
-    args.common.check_agent(&agent).map_err(usage)?;
-    remote::warn_in_clear(&agent, &context.agent);
+    let target = target::find(args.agent, args.command, "connect ENDPOINT")?;
+    let stop = StopSignals::default();
+    shutdown::watch(stop.clone(), None)?;
+    let mut prepared = Prepared::new(target, args.common, stop).await?;
     if let Some(default_permission) = args.default_permission {
-        if !agent_connect::is_own(&agent) {
+        if !agent_connect::is_own(&prepared.target.endpoint) {
             let fault =
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
-            return Err(usage(fault.to_owned()));
+            return Err(exit::fail(exit::USAGE, &fault));
         }
-        agent_connect::apply_default_permission(default_permission, &mut context.agent);
+        agent_connect::apply_default_permission(default_permission, &mut prepared.context.agent);
     }
+    let Prepared {
+        target, context, ..
+    } = &prepared;
     let _sweeper = context.sweep();
     if let Some(recorders) = &context.recorders {
         recorders.announce(true);
     }
     let stop = &context.stop;
-    let verified = admission::verify_local(&agent, &mut context.agent);
-    let is_proven = stop.requested.run_until_cancelled(verified).await == Some(true);
     let admin = Admin::start(
         args.admin.as_ref(),
         stop.requested.clone(),
@@ -85,22 +113,19 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
         // `connect` has no other listeners.
         admin.ready(Vec::new());
     }
-    let metrics = admin
-        .as_ref()
-        .map(|admin| PendingMetrics::new(admin.metrics(), Transport::Stdio, ONLY_AGENT, &agent));
-    // The tables are read while the agent starts: it takes a third of the time until the first
-    // message.
-    let (reached, ()) = tokio::join!(
-        conversation::connect_agent(&agent, &context.agent, stop),
-        async { context.dialects.prepare() },
-    );
+    let metrics = admin.as_ref().map(|admin| {
+        let metrics = admin.metrics();
+        PendingMetrics::new(metrics, Transport::Stdio, ONLY_AGENT, &target.endpoint)
+    });
+    let reached = prepared.reach().await;
     let client = registry::connect(&Endpoint::Stdio, &context.client).await;
     let client = client.map_err(|error| exit::open_failed(&error))?;
     match reached {
         Ok(link) => {
-            let is_own = is_proven || link.peer.kind == PeerKind::SameUser;
-            let policy = args.policy.build(&agent, is_own);
-            let end = run_conversation(client, link, policy, &context, metrics).await;
+            let policy = prepared.policy(args.policy, &link);
+            let observers = Observers::default();
+            let run = run_conversation(client, link, policy, context, metrics, observers);
+            let end = run.await;
             if let Some(traces) = &context.traces {
                 traces.finish();
             }
@@ -114,5 +139,63 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
             reject_quickly(client, &why.reason(), &context.limits, stop).await;
             Ok(code)
         }
+    }
+}
+
+impl Prepared {
+    /// Prepares conversations with `target` until `stop`. Errors are printed, and the exit code is
+    /// returned.
+    pub(super) async fn new(
+        target: Target,
+        common: Common,
+        stop: StopSignals,
+    ) -> Result<Self, ExitCode> {
+        let usage = |fault: String| exit::fail(exit::USAGE, &fault);
+        common.check_agent(&target.endpoint).map_err(usage)?;
+        if common.remote.is_some() && target.part.is_some() {
+            let fault = "options of remote agents are for an agent given by its endpoint; one \
+                         given by name has its own";
+            return Err(usage(fault.to_owned()));
+        }
+        let common = common.or_tables(target.tables.clone());
+        let traces = common.start_traces()?;
+        let mut context = common.context_with(stop, traces)?;
+        if let Some(part) = &target.part {
+            let framing = context.agent.framing;
+            context = context.of_agent(part).map_err(usage)?;
+            context.agent.framing = framing.or(context.agent.framing);
+        }
+        remote::warn_in_clear(&target.endpoint, &context.agent);
+        let stop = context.stop.requested.clone();
+        let verified = admission::verify_local(&target.endpoint, &mut context.agent);
+        let is_proven = stop.run_until_cancelled(verified).await == Some(true);
+        Ok(Self {
+            target,
+            context,
+            is_proven,
+        })
+    }
+
+    /// Opens the link to the agent.
+    pub(super) async fn reach(&self) -> Result<Link, NoAgent> {
+        let (to, setup) = (&self.target.endpoint, &self.context.agent);
+        if self.target.install.is_some() {
+            let available =
+                endpoints::check_agent_available(to, setup, self.target.install.as_deref());
+            available.map_err(NoAgent::Unreachable)?;
+        }
+        // The tables are read while the agent starts: it takes a third of the time until the first
+        // message.
+        let (reached, ()) = tokio::join!(
+            conversation::connect_agent(to, setup, &self.context.stop),
+            async { self.context.dialects.prepare() },
+        );
+        reached
+    }
+
+    /// What may pass between this machine and the agent at the other end of `link`.
+    pub(super) fn policy(&self, args: PolicyArgs, link: &Link) -> Option<Box<MessagePolicy>> {
+        let is_own = self.is_proven || link.peer.kind == PeerKind::SameUser;
+        args.build(&self.target.endpoint, is_own)
     }
 }

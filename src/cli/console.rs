@@ -120,6 +120,18 @@ pub(super) fn input() -> impl BufRead {
     io::stdin().lock()
 }
 
+/// The next line of our stdin, without its line break; `None` at its end.
+pub(super) fn input_line() -> Option<String> {
+    let mut line = String::new();
+    let count = io::stdin().lock().read_line(&mut line).ok()?;
+    (count > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// Whether a person types our stdin.
+pub(super) fn input_is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
 /// Columns and rows of the terminal that stdout is; `None` if it is not a terminal.
 pub(super) fn size() -> Option<[usize; 2]> {
     let stdout = io::stdout();

@@ -63,17 +63,18 @@ pub(super) async fn connect_agent(
 /// Carries a conversation to its end, and records it if that is configured.
 ///
 /// `policy` decides what may pass between the two sides, if anything is restricted; `metrics`
-/// counts the conversation, if metrics are collected.
+/// counts the conversation, if metrics are collected; `observers` are further ones.
 pub(super) async fn run_conversation(
     mut client: Link,
     mut agent: Link,
     policy: Option<Box<MessagePolicy>>,
     context: &RelayContext,
     metrics: Option<PendingMetrics>,
+    observers: Observers,
 ) -> End {
     let limits = &context.limits;
     let stop = &context.stop;
-    let mut observers = Observers::default().with(NoteLogger::default());
+    let mut observers = observers.with(NoteLogger::default());
     let (recordings, agent_metrics) = metrics
         .as_ref()
         .map(|metrics| (Arc::clone(&metrics.metrics), Arc::clone(&metrics.agent)))
@@ -235,7 +236,9 @@ impl NoAgent {
     pub(super) fn reason(&self) -> Reason {
         match self {
             Self::Unreachable(error) => {
-                let message = format!("there is no agent: {}", error.what);
+                let remedy = error.remedy.iter().map(|remedy| format!(". {remedy}"));
+                let remedy: String = remedy.collect();
+                let message = format!("there is no agent: {}{remedy}", error.what);
                 Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent)
             }
             Self::Stopped => Reason::draining(),

@@ -55,6 +55,13 @@ impl DialectArgs {
             side.get_or_insert(DialectChoice::Canonical);
         }
     }
+
+    /// Uses these tables, unless the command line has some.
+    pub(super) fn or_tables(&mut self, tables: Tables) {
+        if self.tables.is_empty() {
+            self.tables = tables;
+        }
+    }
 }
 
 impl Dialects {

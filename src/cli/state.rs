@@ -8,10 +8,13 @@ use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use tempfile::NamedTempFile;
+
+use super::exit;
 
 /// The variable that names the directory.
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
@@ -33,6 +36,17 @@ pub(super) enum StateError {
     /// It exists, but must not be used.
     #[error("{0}")]
     Unsafe(String),
+}
+
+impl StateError {
+    /// Prints the error and returns the exit code.
+    pub(super) fn fail(&self) -> ExitCode {
+        let code = match self {
+            Self::Unavailable(_) => exit::CANNOT_CREATE,
+            Self::Unsafe(_) => exit::FORBIDDEN,
+        };
+        exit::fail(code, self)
+    }
 }
 
 /// The state directory, which need not exist yet.

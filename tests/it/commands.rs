@@ -6,6 +6,7 @@
 fn every_command_prints_what_its_file_says() {
     trycmd::TestCases::new()
         .env("ACP_RELAY_STATE_DIR", crate::support::program::STATE)
+        .env("XDG_CONFIG_HOME", crate::support::program::STATE)
         .register_bin(
             "acp-relay",
             std::path::Path::new(env!("CARGO_BIN_EXE_acp-relay")),

@@ -28,5 +28,6 @@ mod replay;
 mod shell;
 mod structure;
 mod support;
+mod targets;
 mod transport;
 mod viewer;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::keys::Keys;
+use super::keys::{Key, Keys};
 use super::option::Variable;
 use crate::agent_connect::api::interrupt::Permissions;
 use crate::auth::Agents;
@@ -171,6 +171,11 @@ impl Config {
         self.keys.get("default-agent")?.values.first()?.to_str()
     }
 
+    /// The mapping tables in use besides the built-in ones.
+    pub(in crate::cli) fn tables(&self) -> Tables {
+        self.keys.parse().unwrap_or_default()
+    }
+
     /// The names accepted in certificates, and the agents of each; all names if `None`.
     pub(super) fn grants(&self) -> Option<BTreeMap<String, Agents>> {
         let grant = |(name, keys): (&String, &Keys)| {
@@ -194,6 +199,20 @@ impl AgentPart {
         part.limits = keys.settings("agents.limits");
         part.keys = keys;
         Ok(part)
+    }
+
+    /// An agent outside of a file, by the keys of `[agents.NAME]`.
+    ///
+    /// # Errors
+    /// A value is not valid, as text for the user.
+    pub(in crate::cli) fn with(name: &str, keys: &[(&str, &str)]) -> Result<Self, String> {
+        let keys = keys.iter().map(|(id, value)| Key {
+            id: (*id).to_owned(),
+            from: String::new(),
+            values: vec![value.into()],
+        });
+        let part = Self::of(Some(name.to_owned()), Keys(keys.collect()));
+        part.map_err(|fault| fault.to_string())
     }
 
     /// How it is reached.

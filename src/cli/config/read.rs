@@ -2,6 +2,7 @@
 //! `sections` read its parts.
 
 use std::cell::{OnceCell, RefCell};
+use std::process::ExitCode;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
@@ -14,10 +15,20 @@ use super::listeners::listeners;
 use super::model::{Config, FileOptions};
 use super::options::{self, Sections, certificates};
 use super::reader::{FileReader, TableReader};
+use crate::cli::exit;
 
 /// Most syntax faults that are reported one by one. A file with more is mostly not TOML, and each
 /// of its lines is a fault.
 const MAX_SYNTAX_FAULTS: usize = 10;
+
+/// Reads a configuration file that only its user can change. Errors are printed, and the exit code
+/// is returned.
+pub(in crate::cli) fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
+    let text = place.text()?;
+    place.check_owner()?;
+    let read = read(place, &text, CheckLevel::Values);
+    read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
+}
 
 /// Reads the text of a configuration file.
 ///

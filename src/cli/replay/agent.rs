@@ -11,6 +11,7 @@ use clap::Args;
 use crate::cli::common::Common;
 use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
+use crate::cli::target::AgentArgument;
 use crate::cli::{connect, endpoints, exit, processes};
 use crate::jsonrpc::{Side, parse_duration};
 use crate::recording::replay::{MatchRule, Speed, Unmatched};
@@ -97,7 +98,8 @@ pub(super) fn run(args: Agent) -> ExitCode {
         admin: None,
         default_permission: None,
         policy: PolicyArgs::default(),
-        endpoint: Some(Endpoint::Replay(endpoint)),
+        agent: Some(AgentArgument::Endpoint(Endpoint::Replay(endpoint))),
+        join: false,
         // A recording is played as it is, with its deviations from the schema.
         common: args.common.or_canonical(),
         command: Vec::new(),

@@ -12,7 +12,7 @@ use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
 use crate::cli::admin::Admin;
-use crate::cli::config::{self, CheckLevel, CommandLine, Config, ConfigFile, Effective};
+use crate::cli::config::{self, CommandLine, Config, ConfigFile, Effective};
 use crate::cli::console::counted;
 use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry;
@@ -53,7 +53,9 @@ pub(in crate::cli) fn sockets() -> Result<Inherited, ExitCode> {
 pub(in crate::cli) fn run(args: &Serve, line: CommandLine, sockets: Inherited) -> ExitCode {
     let run = || {
         let place = config_file(args);
-        let file = place.as_ref().map_or_else(|| Ok(Config::default()), load)?;
+        let file = place
+            .as_ref()
+            .map_or_else(|| Ok(Config::default()), config::load)?;
         let effective = effective(&line, &file)?;
         telemetry::start(&effective.log).map_err(|error| exit::fail(exit::USAGE, &error))?;
         // Clients are served on separate worker threads.
@@ -73,14 +75,6 @@ pub(in crate::cli) fn config_file(args: &Serve) -> Option<ConfigFile> {
         && args.profile.is_none()
         && args.command.is_empty();
     named.or_else(|| ConfigFile::find().filter(|_| has_no_agent))
-}
-
-/// Reads the configuration file. Errors are printed, and the exit code is returned.
-fn load(place: &ConfigFile) -> Result<Config, ExitCode> {
-    let text = place.text()?;
-    place.check_owner()?;
-    let read = config::read(place, &text, CheckLevel::Values);
-    read.map_err(|faults| exit::fail(exit::CONFIG, &faults.report()))
 }
 
 /// The command line over the file. Errors are printed, and the exit code is returned.
@@ -229,7 +223,7 @@ impl ServeLoop {
     /// Applies the configuration file, and returns a remark about what needs a restart. With faults,
     /// which are printed, nothing changes.
     async fn follow(&mut self, place: &ConfigFile) -> Result<String, ExitCode> {
-        let file = load(place)?;
+        let file = config::load(place)?;
         let effective = effective(&self.line, &file)?;
         let shared = (&self.stop, self.traces.as_ref());
         let (listeners, active) = plan(&effective, shared, Some(&self.active))?;

@@ -19,6 +19,7 @@ use crate::cli::exit;
 use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
+use crate::observe::Observers;
 use crate::observe::metrics::{Metrics, Transport};
 use crate::proxy::StopSignals;
 use crate::transport::{Endpoint, IncomingLink, Link, PeerKind};
@@ -153,7 +154,9 @@ impl Server {
         ));
         match reached.await {
             Ok(link) => {
-                let end = Box::pin(run_conversation(client, link, None, context, metrics)).await;
+                let observers = Observers::default();
+                let run = run_conversation(client, link, None, context, metrics, observers);
+                let end = Box::pin(run).await;
                 exit::of_end(&end, &context.stop, context.is_strict())
             }
             Err(why) => {

@@ -12,12 +12,13 @@ use serde_json::json;
 
 use super::Store;
 use super::store::new_token;
-use crate::auth::{Agents, Grant, Key, Token, check_name, read_agents};
+use crate::auth::{Agents, Grant, Key, check_name, read_agents};
 use crate::cli::console::Output;
+use crate::cli::joined::Invitation;
 use crate::cli::state::StateError;
 use crate::cli::{console, exit};
 use crate::jsonrpc::parse_duration;
-use crate::transport::current_time;
+use crate::transport::{Pin, current_time};
 
 /// For `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -26,6 +27,8 @@ Examples:
       Your own token, for a program on this machine that cannot find it automatically.
   acp-relay token new alice --expires 30d --agents goose,gemini
       A token for another person, printed once and valid at once. Only its SHA-256 is kept.
+  acp-relay token new alice --link wss://agents.example/agents/goose/acp
+      One line for alice, who pastes it into `acp-relay connect --join`.
   acp-relay token revoke alice
       A running relay notices within a second, and closes alice's connections within a minute.";
 
@@ -76,6 +79,14 @@ struct New {
     /// Its bearer may also see and change what belongs to others
     #[arg(long)]
     admin: bool,
+    /// Print one line with the token and the address at which its bearer reaches the agent, for
+    /// `connect --join` and `install --join`
+    #[arg(long, value_name = "URL")]
+    link: Option<String>,
+    /// The hash of the certificate at that address, if no public authority has signed it; that of
+    /// a file: `openssl x509 -in FILE -noout -fingerprint -sha256`
+    #[arg(long, value_name = "HASH", requires = "link")]
+    pin_sha256: Option<Pin>,
     /// Write it to this new file, which only you can read, instead of printing it
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -92,17 +103,18 @@ pub(in crate::cli) fn run(args: &TokenArgs) -> ExitCode {
         Command::List { json } => list(*json, &store),
         Command::Revoke { name } => revoke(name, &store),
     });
-    done.unwrap_or_else(|fault| {
-        let code = match fault {
-            StateError::Unavailable(_) => exit::CANNOT_CREATE,
-            StateError::Unsafe(_) => exit::FORBIDDEN,
-        };
-        exit::fail(code, &fault)
-    })
+    done.unwrap_or_else(|fault| fault.fail())
 }
 
 fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
     let token = new_token()?;
+    let link = args.link.as_deref();
+    let invitation = link.map(|url| Invitation::new(url, &token, args.pin_sha256));
+    let text = match invitation.transpose() {
+        Ok(None) => token.reveal().to_owned(),
+        Ok(Some(invitation)) => invitation.line(),
+        Err(fault) => return Ok(exit::fail(exit::USAGE, &format!("--link {fault}"))),
+    };
     let key = Key {
         expires: args
             .expires
@@ -117,14 +129,14 @@ fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
         return Ok(exit::fail(exit::USAGE, &fault));
     }
     let (shown, code) = match &args.out {
-        Some(path) => match write_new(path, &token) {
+        Some(path) => match write_new(path, &text) {
             Ok(()) => (true, ExitCode::SUCCESS),
             Err(fault) => (false, exit::fail(exit::CANNOT_CREATE, &fault)),
         },
         None => {
             // A reader that has closed stdout has not seen the token.
             let mut output = Output::new();
-            output.line(token.reveal().as_bytes());
+            output.line(text.as_bytes());
             output.flush();
             (output.is_open(), output.done(exit::SUCCESS))
         }
@@ -136,8 +148,8 @@ fn create(args: &New, store: &Store) -> Result<ExitCode, StateError> {
     Ok(code)
 }
 
-/// Writes a token to a new file that other users cannot read.
-fn write_new(path: &Path, token: &Token) -> Result<(), String> {
+/// Writes a text to a new file that other users cannot read.
+fn write_new(path: &Path, text: &str) -> Result<(), String> {
     let failed = |fault| {
         let why = console::explain(&fault);
         format!("{} cannot be written ({why})", path.display())
@@ -145,7 +157,7 @@ fn write_new(path: &Path, token: &Token) -> Result<(), String> {
     let mut open = File::options();
     let open = open.write(true).create_new(true).mode(0o600);
     let mut file = open.open(path).map_err(failed)?;
-    writeln!(file, "{}", token.reveal()).map_err(|fault| {
+    writeln!(file, "{text}").map_err(|fault| {
         let _ = fs::remove_file(path);
         failed(fault)
     })

@@ -52,6 +52,8 @@ pub(crate) fn relay(args: &[impl AsRef<OsStr>]) -> process::Command {
         .args(args)
         .env_remove("ACP_RELAY_LOG")
         .env("ACP_RELAY_STATE_DIR", STATE)
+        // No configuration file of the tester is read.
+        .env("XDG_CONFIG_HOME", STATE)
         .env_remove("ACP_RELAY_CONFIG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

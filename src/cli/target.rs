@@ -1,0 +1,146 @@
+//! The agent that a command line names: where it listens, its command, or a name, which is that of
+//! an agent in the configuration file, of one that was joined, or of a well-known one.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use super::agents::{check_name, profile, profile_names};
+use super::config::{self, AgentPart, Config, ConfigFile, Source};
+use super::dialect::Tables;
+use super::{console, endpoints, exit, joined};
+use crate::jsonrpc::nearest;
+use crate::transport::Endpoint;
+
+/// What a command line has where an agent is expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AgentArgument {
+    Endpoint(Endpoint),
+    Name(String),
+}
+
+/// An agent to connect to.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) endpoint: Endpoint,
+    /// How to install it, if known.
+    pub(super) install: Option<String>,
+    /// Its configuration, if it was given by name.
+    pub(super) part: Option<AgentPart>,
+    /// The mapping tables of the file that configures it.
+    pub(super) tables: Tables,
+}
+
+/// Parses an agent's endpoint or name.
+pub(super) fn read(text: &str) -> Result<AgentArgument, String> {
+    if joined::is_join_line(text) {
+        return Err(
+            "it contains a token, which every user of this machine can see in an argument; run \
+             `acp-relay connect --join`, and paste the line there"
+                .to_owned(),
+        );
+    }
+    if check_name(text).is_ok() {
+        return Ok(AgentArgument::Name(text.to_owned()));
+    }
+    endpoints::read_agent(text).map(AgentArgument::Endpoint)
+}
+
+/// Finds the agent. Without one, it is the default agent of the configuration file, if a program
+/// has started this one: a person at a terminal is told what to name. `usage` is the usage for
+/// that. Errors are printed, and the exit code is returned.
+pub(super) fn find(
+    agent: Option<AgentArgument>,
+    command: Vec<OsString>,
+    usage: &str,
+) -> Result<Target, ExitCode> {
+    match agent {
+        Some(AgentArgument::Name(name)) => named(&name),
+        None if command.is_empty() && !console::input_is_terminal() => match default_agent()? {
+            Some(target) => Ok(target),
+            None => given(None, command, usage),
+        },
+        Some(AgentArgument::Endpoint(endpoint)) => given(Some(endpoint), command, usage),
+        None => given(None, command, usage),
+    }
+}
+
+/// An agent given by its endpoint or its command.
+fn given(
+    endpoint: Option<Endpoint>,
+    command: Vec<OsString>,
+    usage: &str,
+) -> Result<Target, ExitCode> {
+    let endpoint = endpoints::agent(endpoint, command, usage);
+    Ok(Target {
+        endpoint: endpoint.map_err(|fault| exit::fail(exit::USAGE, &fault))?,
+        install: None,
+        part: None,
+        tables: Tables::default(),
+    })
+}
+
+/// The agent of this name.
+fn named(name: &str) -> Result<Target, ExitCode> {
+    let file = user_file()?.unwrap_or_default();
+    if let Some(target) = configured(&file, name) {
+        return Ok(target);
+    }
+    if let Some(part) = joined::find(name)? {
+        return Ok(Target::of(part, Tables::default()));
+    }
+    if let Some(profile) = profile(name) {
+        let keys = [("agents.profile", profile.name.as_str())];
+        let part = AgentPart::with(&profile.name, &keys);
+        let part = part.map_err(|fault| exit::fail(exit::SYSTEM, &fault))?;
+        return Ok(Target::of(part, Tables::default()));
+    }
+    let own = file.agents.iter().filter_map(|part| part.name.as_deref());
+    let near = match nearest(name, own).or_else(|| nearest(name, profile_names())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`acp-relay agents list` lists the well-known ones.".to_owned(),
+    };
+    let fault = format!(
+        "no agent is called `{name}`, neither in the configuration file nor among the well-known \
+         ones; {near} If it is the agent's command, it goes after `--`: -- {name}"
+    );
+    Err(exit::fail(exit::USAGE, &fault))
+}
+
+/// The default agent of the configuration file, or its only one.
+fn default_agent() -> Result<Option<Target>, ExitCode> {
+    let Some(file) = user_file()? else {
+        return Ok(None);
+    };
+    let only = match file.agents.as_slice() {
+        [only] => only.name.as_deref(),
+        _ => None,
+    };
+    let name = file.default_agent().or(only);
+    Ok(name.and_then(|name| configured(&file, name)))
+}
+
+fn configured(file: &Config, name: &str) -> Option<Target> {
+    let mut parts = file.agents.iter();
+    let part = parts.find(|part| part.name.as_deref() == Some(name))?;
+    Some(Target::of(part.clone(), file.tables()))
+}
+
+/// The configuration file of the user or of the system.
+fn user_file() -> Result<Option<Config>, ExitCode> {
+    ConfigFile::find().as_ref().map(config::load).transpose()
+}
+
+impl Target {
+    fn of(part: AgentPart, tables: Tables) -> Self {
+        let (endpoint, install) = match part.source() {
+            Source::Program(program) => (Endpoint::Exec(program.argv), program.install),
+            Source::Endpoint(endpoint, _) => (endpoint.clone(), None),
+        };
+        Self {
+            endpoint,
+            install,
+            part: Some(part),
+            tables,
+        }
+    }
+}
