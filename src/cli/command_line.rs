@@ -14,7 +14,7 @@ use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
     inspect, limits, log_redaction, manual, memory, processes, replay, serve, shell, status,
-    stderr, token, top,
+    stderr, token, top, try_agent,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -75,6 +75,10 @@ enum Command {
     /// Speak stdio to the editor that started this program, and forward it to an agent
     #[command(after_help = examples::connect())]
     Connect(Box<connect::Connect>),
+    /// Talk to an agent at the terminal: what it can do, a turn, and what the relay did to its
+    /// messages
+    #[command(after_help = try_agent::EXAMPLES)]
+    Try(Box<try_agent::Try>),
     /// Check a conversation against the official ACP v1 schema: each violation, with its place
     #[command(after_help = examples::check())]
     Check(check::Check),
@@ -200,6 +204,7 @@ fn execute() -> ExitCode {
     match cli.command {
         Command::Serve(_) => unreachable!("it is started above"),
         Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
+        Command::Try(args) => processes::run_and_reap(|| try_agent::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),

@@ -78,6 +78,7 @@ mod text;
 mod token;
 mod top;
 mod traces;
+mod try_agent;
 
 pub use command_line::{command, run};
 pub use config::faults as configuration_faults;

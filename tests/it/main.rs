@@ -30,4 +30,5 @@ mod structure;
 mod support;
 mod targets;
 mod transport;
+mod try_agent;
 mod viewer;

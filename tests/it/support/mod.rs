@@ -7,4 +7,5 @@ pub(crate) mod http_server;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod program;
+pub(crate) mod terminal;
 pub(crate) mod websocket;

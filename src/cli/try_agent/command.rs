@@ -1,0 +1,190 @@
+//! The command line of `acp-relay try`.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use parking_lot::Mutex;
+use tokio::io::{duplex, split};
+use tokio::runtime::Builder;
+
+use super::report::{Observations, Report, Watcher};
+use super::screen::Screen;
+use super::session::{Permission, Session};
+use crate::cli::common::Common;
+use crate::cli::connect::Prepared;
+use crate::cli::conversation::run_conversation;
+use crate::cli::policy::PolicyArgs;
+use crate::cli::rpc_client::{Closed, RpcClient};
+use crate::cli::{console, exit, runtime, shutdown, target};
+use crate::observe::Observers;
+use crate::proxy::StopSignals;
+use crate::transport::{Link, Peer, PeerKind, stream};
+
+/// Examples of `try`.
+pub(in crate::cli) const EXAMPLES: &str = "\
+Examples:
+  acp-relay try goose \"What is in this folder?\"
+      A well-known agent, or one of your configuration file.
+  acp-relay try wss://agents.example/agents/goose/acp --bearer-file alice.token
+      Whether a remote relay lets you in, and what its agent can do.
+  acp-relay try \"Say hello\" -- my-agent --acp
+      An agent by its command; the prompt comes before `--`.
+
+Exit codes: 0 the turn ended (end_turn), or there was no prompt; 1 an error, or the turn reached a
+limit; 2 the agent refused; 3 cancelled; 69 the agent is not reachable; 77 the agent or its relay
+does not let you in; others as `acp-relay --help` lists them.";
+
+/// Bytes that wait between the client and the relay.
+const PIPE: usize = 64 << 10;
+
+/// Arguments of `try`.
+#[derive(Debug, Args)]
+#[command(override_usage = "acp-relay try [OPTIONS] <AGENT> [PROMPT]\n       \
+                            acp-relay try [OPTIONS] [PROMPT] -- <COMMAND>...")]
+pub(in crate::cli) struct Try {
+    /// The agent, by its endpoint or its name, as `connect` takes it
+    #[arg(value_name = "AGENT")]
+    agent: Option<String>,
+    /// What to ask it; `-` reads it from stdin. Without a prompt, the agent is only introduced, and
+    /// at a terminal you are asked for prompts
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+    /// The session's working directory, as a path on the agent's machine [default: this one]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// How to answer the agent's permission requests [default: ask at a terminal, otherwise reject]
+    #[arg(long, value_enum, value_name = "HOW")]
+    permission: Option<Permission>,
+    /// Print one JSON object per line, for a program: an `event` and its members
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
+    command: Vec<OsString>,
+}
+
+/// Runs the subcommand.
+pub(in crate::cli) fn run(args: Try) -> ExitCode {
+    runtime::drive(Builder::new_current_thread(), async {
+        try_agent(args).await.unwrap_or_else(|code| code)
+    })
+}
+
+/// Runs the client and the relay's conversation. Errors are printed, and the exit code is returned.
+async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
+    let usage = |fault: &str| exit::fail(exit::USAGE, &fault);
+    let (agent, prompt) = match (args.command.is_empty(), args.agent, args.prompt) {
+        (false, _, Some(_)) => {
+            return Err(usage(
+                "give the agent by its command or by AGENT, not by both",
+            ));
+        }
+        (false, prompt, None) => (None, prompt),
+        (true, agent, prompt) => (agent, prompt),
+    };
+    let agent = agent.as_deref().map(target::read).transpose();
+    let agent = agent.map_err(|fault| usage(&fault))?;
+    let target = target::find(agent, args.command, "try AGENT")?;
+    let at_terminal = console::input_is_terminal() && console::size().is_some() && !args.json;
+    let prompt = match prompt.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            let read = console::input().read_to_string(&mut text);
+            read.map_err(|fault| exit::fail(exit::NO_INPUT, &format!("stdin: {fault}")))?;
+            Some(text)
+        }
+        _ => prompt,
+    };
+    let permission = args.permission.unwrap_or(match at_terminal {
+        true => Permission::Ask,
+        false => Permission::Reject,
+    });
+    let cwd = args.cwd.or_else(|| std::env::current_dir().ok());
+    // The first signal cancels a turn; the second one, or one between turns, stops the relay.
+    let asked = StopSignals::default();
+    shutdown::watch(asked.clone(), None)?;
+    let stop = StopSignals {
+        requested: asked.forced.clone(),
+        ..StopSignals::default()
+    };
+    let prepared = Prepared::new(target, args.common, stop).await?;
+    let reached = asked.requested.run_until_cancelled(prepared.reach()).await;
+    let link = match reached {
+        None => {
+            return Err(exit::fail(
+                exit::STOPPED,
+                &"stopped before the agent was reached",
+            ));
+        }
+        Some(Err(why)) => return Err(exit::fail(why.code(), &why)),
+        Some(Ok(link)) => link,
+    };
+    let context = &prepared.context;
+    let _sweeper = context.sweep();
+    let policy = prepared.policy(PolicyArgs::default(), &link);
+    let (ours, relays) = duplex(PIPE);
+    let observations = Arc::new(Mutex::new(Observations::default()));
+    let observers = Observers::default().with(Watcher::new(Arc::clone(&observations)));
+    let relay = run_conversation(
+        client_link(relays, &prepared),
+        link,
+        policy,
+        context,
+        None,
+        observers,
+    );
+    let mut screen = Screen::new(args.json);
+    let client = async {
+        let (from, to) = split(ours);
+        let mut session = Session::new(&mut screen, &asked.requested, permission);
+        let cwd = cwd.unwrap_or_default();
+        // The client's end of the pipe is dropped with it, which ends the conversation.
+        let client = RpcClient::new(from, to);
+        session
+            .run(client, &cwd, prompt, at_terminal, &observations)
+            .await
+    };
+    let (end, outcome) = tokio::join!(relay, client);
+    if let Some(traces) = &context.traces {
+        traces.finish();
+    }
+    screen.report(&Report::new(&end.counts, &observations.lock()));
+    let of_end = exit::of_end(&end, &context.stop, context.is_strict());
+    let code = match outcome {
+        // The relay knows why.
+        Err(failure) if failure.is::<Closed>() || end.refused.is_some() => {
+            screen.fail(&failure.to_string());
+            match of_end == ExitCode::SUCCESS {
+                true => ExitCode::from(exit::VIOLATIONS),
+                false => of_end,
+            }
+        }
+        Err(failure) => {
+            screen.fail(&failure.to_string());
+            ExitCode::from(exit::VIOLATIONS)
+        }
+        Ok(outcome) => ExitCode::from(outcome.code()),
+    };
+    Ok(screen.done(code))
+}
+
+/// The relay's end of the pipe to the client, as a link. The client speaks canonical ACP.
+fn client_link(pipe: tokio::io::DuplexStream, prepared: &Prepared) -> Link {
+    let (from, to) = split(pipe);
+    let max = prepared.context.limits.frame_from_child;
+    let (rx, tx) = stream::halves(from, to, max, &prepared.context.client);
+    let peer = Peer {
+        name: "acp-relay try".to_owned(),
+        half_close: true,
+        kind: PeerKind::Internal,
+        principal: None,
+        wanted_agent: None,
+    };
+    Link::new(peer, rx, tx, ())
+}

@@ -1,0 +1,323 @@
+//! Shows a conversation to the person at the terminal, or as lines of JSON to a program.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::report::Report;
+use crate::cli::console::Output;
+use crate::cli::text::{Paint, Tone};
+use crate::cli::{console, exit, stderr};
+use crate::jsonrpc::printable;
+
+/// Most lines of a diff or an output that are shown.
+const MAX_LINES: usize = 40;
+
+/// Stdout.
+pub(super) struct Screen {
+    out: Output,
+    paint: Paint,
+    json: bool,
+    /// The kind of chunk that the cursor stands behind, if it stands in a line.
+    within: Option<&'static str>,
+}
+
+/// Something to show.
+pub(super) enum Shown<'a> {
+    /// The result of `initialize`, and the dialect that was recognised by it.
+    Initialized(&'a Value, Option<&'a str>),
+    /// The agent's ways to authenticate, and its error.
+    LoginRequired(&'a Value, &'a str),
+    /// The result of `session/new`.
+    Session(&'a Value),
+    /// An update of the session.
+    Update(&'a Value),
+    /// The params of a permission request.
+    Permission(&'a Value),
+    /// The option that was chosen, if any.
+    Answer(Option<&'a Value>),
+    /// A method of the agent that this client does not have.
+    Unsupported(&'a str),
+    /// The stop reason of a turn.
+    Stopped(&'a str),
+}
+
+impl Screen {
+    pub(super) fn new(json: bool) -> Self {
+        let out = Output::new();
+        let paint = Paint::of(&out);
+        Self {
+            out,
+            paint,
+            json,
+            within: None,
+        }
+    }
+
+    pub(super) fn show(&mut self, shown: &Shown<'_>) {
+        if self.json {
+            self.out.line(as_json(shown).to_string());
+        } else {
+            self.show_text(shown);
+        }
+        self.out.flush();
+    }
+
+    /// Asks the person something.
+    pub(super) fn ask(&mut self, question: &str) {
+        self.end_line();
+        let question = self.paint.tone(Tone::Strong, question);
+        self.out.bytes(question);
+        self.out.flush();
+    }
+
+    /// Shows why the conversation failed.
+    pub(super) fn fail(&mut self, why: &str) {
+        self.end_line();
+        self.out.flush();
+        let why = printable(why.as_bytes());
+        stderr::print(&format!("acp-relay: {why}"));
+    }
+
+    /// Shows what the relay did.
+    pub(super) fn report(&mut self, report: &Report) {
+        self.end_line();
+        if self.json {
+            let mut report = report.json();
+            report["event"] = json!("report");
+            self.out.line(report.to_string());
+            return;
+        }
+        let (deviations, lines) = report.lines();
+        self.out.line("");
+        for line in deviations.iter().take(MAX_LINES) {
+            let line = format!("  deviation  {line}");
+            self.out.line(self.paint.line(0, Some(Tone::Odd), &line));
+        }
+        for line in lines {
+            self.out.line(self.paint.tone(Tone::Faint, &line));
+        }
+    }
+
+    /// The exit code, unless stdout failed.
+    pub(super) fn done(self, code: ExitCode) -> ExitCode {
+        match code == ExitCode::SUCCESS {
+            true => self.out.done(exit::SUCCESS),
+            false => {
+                let mut out = self.out;
+                out.flush();
+                code
+            }
+        }
+    }
+
+    fn show_text(&mut self, shown: &Shown<'_>) {
+        match shown {
+            Shown::Initialized(about, dialect) => self.introduce(about, *dialect),
+            Shown::LoginRequired(methods, message) => {
+                self.line(Tone::Bad, &format!("the agent requires a login: {message}"));
+                for method in items(methods) {
+                    let [name, about] = ["name", "description"].map(|key| word(&method[key]));
+                    self.line(Tone::Odd, &format!("  {name}  {about}"));
+                }
+                self.line(
+                    Tone::Odd,
+                    "Log in with the agent's own program, where it runs.",
+                );
+            }
+            Shown::Session(session) => {
+                let modes =
+                    items(&session["modes"]["availableModes"]).map(|mode| word(&mode["id"]));
+                let modes: Vec<&str> = modes.collect();
+                if !modes.is_empty() {
+                    self.line(Tone::Faint, &format!("  modes      {}", modes.join(", ")));
+                }
+            }
+            Shown::Update(update) => self.update(update),
+            Shown::Permission(params) => {
+                let call = &params["toolCall"];
+                self.line(Tone::Strong, &format!("? {}", title(call)));
+                self.content(call);
+                for (index, option) in items(&params["options"]).enumerate() {
+                    let name = word(&option["name"]);
+                    self.line(Tone::Client, &format!("  {}  {name}", index + 1));
+                }
+            }
+            Shown::Answer(option) => {
+                let name = option.map_or("cancelled", |option| word(&option["name"]));
+                self.line(Tone::Client, &format!("▶ {name}"));
+            }
+            Shown::Unsupported(method) => {
+                let text = format!("the agent called {method}, which this client does not have");
+                self.line(Tone::Odd, &text);
+            }
+            Shown::Stopped(reason) => self.line(Tone::Agent, &format!("◀ {reason}")),
+        }
+    }
+
+    /// Shows who the agent is and what it can do.
+    fn introduce(&mut self, about: &Value, dialect: Option<&str>) {
+        let info = &about["agentInfo"];
+        let name = ["title", "name"].map(|key| word(&info[key]));
+        let name = name.into_iter().find(|name| !name.is_empty());
+        let name = name.unwrap_or("an agent without a name");
+        let version = &about["protocolVersion"];
+        let title = format!(
+            "{name} {}, protocol version {version}",
+            word(&info["version"])
+        );
+        self.line(Tone::Strong, &title);
+        let can = about["agentCapabilities"].as_object();
+        let mut list = Vec::new();
+        for (name, value) in can.into_iter().flatten() {
+            capabilities(name, value, &mut list);
+        }
+        let list = if list.is_empty() {
+            "only the required methods".to_owned()
+        } else {
+            list.join(", ")
+        };
+        self.line(Tone::Faint, &format!("  can        {list}"));
+        let logins: Vec<&str> = items(&about["authMethods"])
+            .map(|one| word(&one["name"]))
+            .collect();
+        if !logins.is_empty() {
+            self.line(Tone::Faint, &format!("  login      {}", logins.join(", ")));
+        }
+        if let Some(dialect) = dialect {
+            self.line(Tone::Faint, &format!("  dialect    {dialect}"));
+        }
+    }
+
+    fn update(&mut self, update: &Value) {
+        let kind = word(&update["sessionUpdate"]);
+        let text = word(&update["content"]["text"]);
+        match kind {
+            "agent_message_chunk" => self.chunk("message", None, text),
+            "agent_thought_chunk" => self.chunk("thought", Some(Tone::Faint), text),
+            "user_message_chunk" => self.chunk("user", Some(Tone::Client), text),
+            "tool_call" | "tool_call_update" => {
+                let status = word(&update["status"]);
+                let line = format!("• {} {status}", title(update));
+                self.line(Tone::Agent, line.trim_end());
+                self.content(update);
+            }
+            "plan" => {
+                for entry in items(&update["entries"]) {
+                    let [content, status] = ["content", "status"].map(|key| word(&entry[key]));
+                    self.line(Tone::Faint, &format!("  plan  {content} ({status})"));
+                }
+            }
+            "available_commands_update" => {
+                let names = items(&update["availableCommands"]).map(|one| word(&one["name"]));
+                let names: Vec<&str> = names.collect();
+                self.line(Tone::Faint, &format!("  commands   {}", names.join(", ")));
+            }
+            other => self.line(Tone::Faint, &format!("  {other}")),
+        }
+    }
+
+    /// The diffs and texts of a tool call.
+    fn content(&mut self, call: &Value) {
+        for content in items(&call["content"]) {
+            match word(&content["type"]) {
+                "diff" => {
+                    self.line(Tone::Faint, &format!("  {}", word(&content["path"])));
+                    self.lines('-', Tone::Bad, word(&content["oldText"]));
+                    self.lines('+', Tone::Agent, word(&content["newText"]));
+                }
+                _ => self.lines(' ', Tone::Faint, word(&content["content"]["text"])),
+            }
+        }
+    }
+
+    fn lines(&mut self, sign: char, tone: Tone, text: &str) {
+        for line in text.lines().take(MAX_LINES) {
+            self.line(tone, &format!("  {sign} {line}"));
+        }
+        let more = text.lines().count().saturating_sub(MAX_LINES);
+        if more > 0 {
+            self.line(
+                Tone::Faint,
+                &format!("    and {}", console::counted(more as u64, "more line")),
+            );
+        }
+    }
+
+    /// A part of a text, behind the part before it.
+    fn chunk(&mut self, kind: &'static str, tone: Option<Tone>, text: &str) {
+        if self.within != Some(kind) {
+            self.end_line();
+        }
+        for (index, line) in text.split('\n').enumerate() {
+            if index > 0 {
+                self.out.line("");
+            }
+            let line = printable(line.replace('\t', "    ").as_bytes());
+            let line = tone.map_or_else(|| line.clone(), |tone| self.paint.tone(tone, &line));
+            self.out.bytes(line);
+        }
+        self.within = Some(kind);
+    }
+
+    fn line(&mut self, tone: Tone, text: &str) {
+        self.end_line();
+        let text = printable(text.replace('\t', "    ").as_bytes());
+        self.out.line(self.paint.tone(tone, &text));
+    }
+
+    fn end_line(&mut self) {
+        if self.within.take().is_some() {
+            self.out.line("");
+        }
+    }
+}
+
+/// The capabilities that a member of `agentCapabilities` states, as `name` or `name.part`.
+fn capabilities(name: &str, value: &Value, list: &mut Vec<String>) {
+    match value {
+        Value::Bool(true) => list.push(name.to_owned()),
+        Value::Object(parts) if name != "_meta" => {
+            if parts.is_empty() {
+                list.push(name.to_owned());
+            }
+            for (part, value) in parts {
+                capabilities(&format!("{name}.{part}"), value, list);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn title(call: &Value) -> String {
+    let title = word(&call["title"]);
+    match title {
+        "" => word(&call["toolCallId"]).to_owned(),
+        title => title.to_owned(),
+    }
+}
+
+fn as_json(shown: &Shown<'_>) -> Value {
+    match shown {
+        Shown::Initialized(result, dialect) => {
+            json!({ "event": "initialized", "result": result, "dialect": dialect })
+        }
+        Shown::LoginRequired(methods, message) => {
+            json!({ "event": "login_required", "authMethods": methods, "message": message })
+        }
+        Shown::Session(result) => json!({ "event": "session", "result": result }),
+        Shown::Update(update) => json!({ "event": "update", "update": update }),
+        Shown::Permission(params) => json!({ "event": "permission", "params": params }),
+        Shown::Answer(option) => json!({ "event": "answer", "option": option }),
+        Shown::Unsupported(method) => json!({ "event": "unsupported", "method": method }),
+        Shown::Stopped(reason) => json!({ "event": "stopped", "stopReason": reason }),
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,228 @@
+//! What the client of `try` does: it introduces itself, opens a session, and sends prompts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::report::Observations;
+use super::screen::{Screen, Shown};
+use crate::cli::rpc_client::{ErrorAnswer, Failure, Interrupt, Performer, RpcClient};
+use crate::cli::{console, exit};
+
+/// ACP's code for a session that needs authentication first.
+const AUTH_REQUIRED: i64 = -32000;
+
+/// How the last turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// `end_turn`, or there was no prompt.
+    Ended,
+    /// A limit of the agent.
+    Limit,
+    Refused,
+    Cancelled,
+    /// The agent wants its user to authenticate.
+    LoginRequired,
+}
+
+/// How permission requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Permission {
+    /// Ask the person at the terminal
+    Ask,
+    /// Allow each request once
+    Allow,
+    /// Reject each request
+    Reject,
+}
+
+/// The client.
+pub(super) struct Session<'a> {
+    screen: &'a mut Screen,
+    /// Cancelled when the person wants the turn to end.
+    interrupted: &'a CancellationToken,
+    permission: Permission,
+}
+
+impl Outcome {
+    /// The exit code.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Ended => exit::SUCCESS,
+            Self::Limit => exit::VIOLATIONS,
+            Self::Refused => 2,
+            Self::Cancelled => 3,
+            Self::LoginRequired => exit::FORBIDDEN,
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        screen: &'a mut Screen,
+        interrupted: &'a CancellationToken,
+        permission: Permission,
+    ) -> Self {
+        Self {
+            screen,
+            interrupted,
+            permission,
+        }
+    }
+
+    /// Introduces the agent, and runs a turn with `prompt`, or turns until a person has no more.
+    pub(super) async fn run<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &mut self,
+        mut client: RpcClient<R, W>,
+        cwd: &Path,
+        prompt: Option<String>,
+        at_terminal: bool,
+        observations: &Arc<Mutex<Observations>>,
+    ) -> Result<Outcome, Failure> {
+        let about = json!({
+            "protocolVersion": 1,
+            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false } },
+            "clientInfo": { "name": "acp-relay", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let about = self.call(&mut client, "initialize", about).await?;
+        let dialect = observations.lock().dialect.clone();
+        self.screen
+            .show(&Shown::Initialized(&about, dialect.as_deref()));
+        if prompt.is_none() && !at_terminal {
+            return Ok(Outcome::Ended);
+        }
+        let session = json!({ "cwd": cwd, "mcpServers": [] });
+        let session = match self.call(&mut client, "session/new", session).await {
+            Ok(session) => session,
+            Err(failure) => match failure.downcast_ref::<ErrorAnswer>() {
+                Some(answer) if answer.code == AUTH_REQUIRED => {
+                    self.screen.show(&Shown::LoginRequired(
+                        &about["authMethods"],
+                        &answer.message,
+                    ));
+                    return Ok(Outcome::LoginRequired);
+                }
+                _ => return Err(failure),
+            },
+        };
+        self.screen.show(&Shown::Session(&session));
+        let mut next = prompt;
+        let asks = next.is_none();
+        let mut outcome = Outcome::Ended;
+        loop {
+            let Some(prompt) = next.take() else {
+                match self.ask("prompt> ").await {
+                    Some(text) if !text.trim().is_empty() => next = Some(text),
+                    _ => return Ok(outcome),
+                }
+                continue;
+            };
+            let session = &session["sessionId"];
+            outcome = self.turn(&mut client, session, &prompt).await?;
+            if !asks || outcome == Outcome::Cancelled {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Runs one turn.
+    async fn turn<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &mut self,
+        client: &mut RpcClient<R, W>,
+        session: &Value,
+        prompt: &str,
+    ) -> Result<Outcome, Failure> {
+        let content = json!([{ "type": "text", "text": prompt }]);
+        let params = json!({ "sessionId": session, "prompt": content });
+        let interrupt = Interrupt {
+            token: self.interrupted,
+            notification: ("session/cancel", json!({ "sessionId": session })),
+        };
+        let done = client.request("session/prompt", params, self, Some(interrupt));
+        let done = done.await?;
+        let reason = done["stopReason"].as_str().unwrap_or_default();
+        self.screen.show(&Shown::Stopped(reason));
+        Ok(match reason {
+            "end_turn" => Outcome::Ended,
+            "refusal" => Outcome::Refused,
+            "cancelled" => Outcome::Cancelled,
+            _ => Outcome::Limit,
+        })
+    }
+
+    /// A request before the first turn; it is given up when the person asks for that.
+    async fn call<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &mut self,
+        client: &mut RpcClient<R, W>,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Failure> {
+        let interrupted = self.interrupted;
+        let answer = client.request(method, params, self, None);
+        let answer = interrupted.run_until_cancelled(answer).await;
+        answer.unwrap_or_else(|| Err(format!("stopped before the agent answered {method}").into()))
+    }
+
+    /// A line of the person at the terminal; `None` at the end of the input, or if interrupted.
+    async fn ask(&mut self, question: &str) -> Option<String> {
+        self.screen.ask(question);
+        let line = spawn_blocking(console::input_line);
+        self.interrupted.run_until_cancelled(line).await?.ok()?
+    }
+
+    /// The answer to a permission request.
+    async fn permit(&mut self, params: &Value) -> Value {
+        let options: Vec<&Value> = params["options"].as_array().into_iter().flatten().collect();
+        let of_kind = |kinds: [&str; 2]| {
+            let mut found = kinds
+                .iter()
+                .filter_map(|kind| options.iter().find(|option| option["kind"] == *kind));
+            found.next().copied()
+        };
+        self.screen.show(&Shown::Permission(params));
+        let chosen = match self.permission {
+            Permission::Allow => of_kind(["allow_once", "allow_always"]),
+            Permission::Reject => of_kind(["reject_once", "reject_always"]),
+            Permission::Ask => loop {
+                let question = format!("your answer (1-{}): ", options.len());
+                let Some(line) = self.ask(&question).await else {
+                    break None;
+                };
+                let number = line.trim().parse::<usize>().ok();
+                if let Some(option) = number.and_then(|number| options.get(number.checked_sub(1)?))
+                {
+                    break Some(*option);
+                }
+            },
+        };
+        self.screen.show(&Shown::Answer(chosen));
+        match chosen {
+            Some(option) => {
+                json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } })
+            }
+            None => json!({ "outcome": { "outcome": "cancelled" } }),
+        }
+    }
+}
+
+impl Performer for Session<'_> {
+    async fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure> {
+        match method {
+            "session/update" => {
+                self.screen.show(&Shown::Update(&params["update"]));
+                Ok(None)
+            }
+            "session/request_permission" => Ok(Some(self.permit(params).await)),
+            other => {
+                self.screen.show(&Shown::Unsupported(other));
+                Ok(None)
+            }
+        }
+    }
+}
