@@ -11,7 +11,7 @@ use super::{
 /// When connecting could not succeed.
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     match to {
-        Endpoint::Exec(argv) => process::find_program(argv, &setup.launch),
+        Endpoint::Exec(argv) => process::find_program(argv, &setup.launch).map(drop),
         Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
             (added(to, setup)?.check)(to)
         }

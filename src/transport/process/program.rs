@@ -14,12 +14,12 @@ use rustix::io::Errno;
 use super::{Launch, children};
 use crate::transport::{OpenError, OpenErrorKind};
 
-/// Checks that the program `argv` names could be started as `launch` specifies.
+/// Finds the file of the program `argv` names, which could be started as `launch` specifies.
 ///
 /// # Errors
 /// `Usage` when there are no arguments, `Unavailable` when there is no such program, `Forbidden`
 /// when the relay may not execute it, `System` when its processes could not be found and ended.
-pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError> {
+pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<PathBuf, OpenError> {
     let Some(program) = argv.first().filter(|word| !word.is_empty()) else {
         let what = "there is no program to start";
         return Err(OpenError::new(OpenErrorKind::Usage, "exec:", what)
@@ -40,7 +40,7 @@ pub fn find_program(argv: &[OsString], launch: &Launch) -> Result<(), OpenError>
     let mut forbidden = None;
     for place in candidates(program, launch) {
         match rustix::fs::access(&place, Access::EXEC_OK) {
-            Ok(()) if place.is_file() => return Ok(()),
+            Ok(()) if place.is_file() => return Ok(place),
             Err(Errno::ACCESS) if place.is_file() => forbidden = Some(place),
             _ => {}
         }
