@@ -13,8 +13,8 @@ use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
-    inspect, limits, log_redaction, manual, memory, processes, replay, serve, shell, status,
-    stderr, token, top, try_agent,
+    inspect, install, limits, log_redaction, manual, memory, processes, replay, serve, shell,
+    status, stderr, token, top, try_agent,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -29,8 +29,8 @@ Examples:
       Run a complete turn between a small agent and a small client, through two relays.
   acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
       On the machine with the agent: one agent process for each client that connects.
-  acp-relay connect ws://127.0.0.1:9000
-      In the editor's settings, as the agent's command.
+  acp-relay install zed ws://127.0.0.1:9000
+      Adds it to the settings of an editor, whose command is `acp-relay connect ws://127.0.0.1:9000`.
   acp-relay serve --config team.toml
       Several agents by name, several listeners; `acp-relay config example` prints such a file.
   acp-relay check capture.jsonl
@@ -39,10 +39,11 @@ Examples:
       Use a recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 success; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table;
-66 unreadable file; 68 unknown host; 69 peer, program or port not available; 71 system;
-73 socket file or (`--record-strict`) recording; 75 stopped before the agent was reached, or asked
-twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration file.
+something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table or
+settings of an editor; 66 unreadable file; 68 unknown host; 69 peer, program or port not available;
+71 system; 73 socket file, settings of an editor or (`--record-strict`) recording; 75 stopped before
+the agent was reached, or asked twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration
+file.
 `connect`, and `serve` on stdio:, return the agent's exit code where they know it (128 + n after
 signal n); 76 after an agent that ended with 0 before it answered a request.";
 
@@ -104,6 +105,9 @@ enum Command {
     /// List the well-known agents
     #[command(after_help = examples::AGENTS)]
     Agents(agents::AgentsArgs),
+    /// Add an agent to an editor's settings, or remove it again
+    #[command(after_help = install::EXAMPLES)]
+    Install(install::Install),
     /// Show the state of a running relay: listeners, connections, sessions, turns
     #[command(after_help = examples::WATCH)]
     Status(status::Status),
@@ -214,6 +218,7 @@ fn execute() -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Config(args) => config::run(&args, &matches, &command),
         Command::Agents(args) => agents::run(&args),
+        Command::Install(args) => install::run(&args),
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),

@@ -1,7 +1,7 @@
 //! The program: its command line, its subcommands, and how it starts and stops.
 //!
-//! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `check`, `dialect` (also
-//! `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
+//! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `install`, `check`,
+//! `dialect` (also `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
 //! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
 //! pages. Besides:
 //!
@@ -46,6 +46,7 @@ mod framing;
 mod http;
 mod inputs;
 mod inspect;
+mod install;
 mod joined;
 mod junit;
 mod limits;

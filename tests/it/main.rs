@@ -18,6 +18,7 @@ mod dialect_cli;
 mod endpoint;
 mod framing;
 mod inspect;
+mod install;
 mod jsonrpc;
 mod manual;
 mod metrics;

@@ -68,7 +68,8 @@ fn bash_completes_subcommands_their_flags_and_values() {
         ("serve --profile claude-a", "claude-acp claude-agent-acp"),
         ("connect --agent-dialect can", "canonical"),
         ("dialect show goos", "goose"),
-        ("help ins", "inspect"),
+        ("help insp", "inspect"),
+        ("install z", "zed"),
     ] {
         assert_eq!(offered(words), offers, "{words}");
     }
