@@ -102,7 +102,7 @@ enum Command {
     /// Check, show and explain the configuration file
     #[command(after_help = examples::CONFIG)]
     Config(config::ConfigArgs),
-    /// List the well-known agents
+    /// List the well-known agents, or import more of them
     #[command(after_help = examples::AGENTS)]
     Agents(agents::AgentsArgs),
     /// Add an agent to an editor's settings, or remove it again

@@ -50,7 +50,9 @@ pub(super) const AGENTS: &str = "\
 Examples:
   acp-relay agents list
   acp-relay serve --profile claude
-      One of them, by its name.";
+      One of them, by its name.
+  acp-relay agents import registry.json
+      Those of a file in the format of the ACP registry, too; nothing is downloaded.";
 
 /// Of `status`, `health` and `top`.
 pub(super) const WATCH: &str = "\

@@ -74,7 +74,7 @@ impl StateDir {
         match absolute("XDG_STATE_HOME").or_else(home) {
             Some(folder) => Ok(Self(folder.join("acp-relay"))),
             None => Err(StateError::Unavailable(format!(
-                "there is no directory for the token: neither {VARIABLE} nor HOME is set"
+                "there is no state directory: neither {VARIABLE} nor HOME is set"
             ))),
         }
     }

@@ -5,6 +5,7 @@
 mod acp;
 mod admission;
 mod agent_connect;
+mod agents;
 mod allocation;
 mod assets;
 mod black_box;

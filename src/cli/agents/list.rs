@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::profile::{Profile, all};
+use super::import::{self, Import};
+use super::profile::{Profile, all, imported};
 use crate::cli::{console, exit};
 use crate::transport::process::find_program;
 
@@ -24,26 +25,33 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Add the agents of a file in the format of the ACP registry to those that are known by name
+    Import(Import),
 }
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
-    let Command::List { json } = &args.command;
-    if *json {
-        let all: Vec<Value> = all().iter().map(as_json).collect();
-        return console::print_json(&Value::from(all), exit::SUCCESS);
+    let json = match &args.command {
+        Command::List { json } => *json,
+        Command::Import(args) => return import::run(args),
+    };
+    let every = || all().iter().chain(imported());
+    if json {
+        let every: Vec<Value> = every().map(as_json).collect();
+        return console::print_json(&Value::from(every), exit::SUCCESS);
     }
-    let widest = |text: fn(&Profile) -> usize| all().iter().map(text).max().unwrap_or(0);
+    let widest = |text: fn(&Profile) -> usize| every().map(text).max().unwrap_or(0);
     let name = widest(|profile| profile.name.len());
     let command = widest(|profile| profile.command.join(" ").len());
-    let lines = all().iter().map(|profile| {
+    let lines = every().map(|profile| {
         let Profile {
             name: own, install, ..
         } = profile;
         let words = profile.command.join(" ");
-        let state = match is_installed(profile) {
-            true => "installed".to_owned(),
-            false => format!("not installed: {install}"),
+        let state = match () {
+            () if profile.command.is_empty() => format!("command not known; to install: {install}"),
+            () if is_installed(profile) => "installed".to_owned(),
+            () => format!("not installed: {install}"),
         };
         format!("{own:name$}  {words:command$}  {state}\n")
     });

@@ -1,6 +1,7 @@
 //! Agents by name: the syntax of names, and how well-known agents are started.
 //!
-//! `profiles.json` has the data of each; `profile` reads it, and `list` is `acp-relay agents`.
+//! `profiles.json` has the data of each; `profile` reads it and those that `import` keeps, and `list`
+//! is `acp-relay agents`.
 //!
 //! # Why
 //!
@@ -11,6 +12,7 @@
 //! **A profile does not fix a dialect.** It depends on the version of the agent, which shows in its
 //! messages; `agents list` prints the table that it usually needs.
 
+mod import;
 mod list;
 mod profile;
 

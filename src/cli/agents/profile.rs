@@ -10,8 +10,13 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::auth;
+use crate::cli::state::{self, StateDir};
+use crate::cli::stderr;
 use crate::jsonrpc::did_you_mean;
 use crate::transport::Launch;
+
+/// The file of the imported profiles in the state directory.
+pub(super) const IMPORTED: &str = "imported-agents.json";
 
 /// How a well-known agent is started.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -22,7 +27,7 @@ pub(in crate::cli) struct Profile {
     #[serde(default)]
     pub(in crate::cli) aliases: Vec<String>,
     pub(in crate::cli) title: String,
-    /// Program and arguments.
+    /// Program and arguments; of an imported agent, none if they are not known.
     pub(in crate::cli) command: Vec<String>,
     /// The variables it needs.
     #[serde(default)]
@@ -51,6 +56,27 @@ pub(super) fn all() -> &'static [Profile] {
     &ALL
 }
 
+/// The imported profiles; an empty list, with an error on stderr, if their file cannot be used.
+pub(super) fn imported() -> &'static [Profile] {
+    static IMPORTED_ONES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+        let Ok(state) = StateDir::find() else {
+            return Vec::new();
+        };
+        let path = state.file(IMPORTED);
+        let text = state::read(&path).map_err(|fault| fault.to_string());
+        let read = text.and_then(|text| match text {
+            Some(text) => serde_json::from_str(&text)
+                .map_err(|fault| format!("{} is damaged ({fault})", path.display())),
+            None => Ok(Vec::new()),
+        });
+        read.unwrap_or_else(|fault| {
+            stderr::print(&format!("acp-relay: imported agents are left out: {fault}"));
+            Vec::new()
+        })
+    });
+    &IMPORTED_ONES
+}
+
 /// Rejects a text that cannot be the name of an agent. Clients use it in the path of an address, so
 /// it has only characters that need no escape there, and cannot be mistaken for a folder.
 ///
@@ -66,27 +92,55 @@ pub(in crate::cli) fn check_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The profile of that name.
+/// Whether it is the name of a profile that the program contains.
+pub(super) fn is_known(name: &str) -> bool {
+    all().iter().any(|profile| profile.is_called(name))
+}
+
+/// The profile of that name, of those that the program contains or else of the imported ones.
 pub(in crate::cli) fn profile(name: &str) -> Option<&'static Profile> {
-    let known = |of: &&Profile| of.name == name || of.aliases.iter().any(|alias| alias == name);
-    all().iter().find(known)
+    find(name).filter(|profile| !profile.command.is_empty())
 }
 
 /// The names of all, for "did you mean".
 pub(in crate::cli) fn profile_names() -> impl Iterator<Item = &'static str> {
     let names = |of: &'static Profile| std::iter::once(&of.name).chain(&of.aliases);
-    all().iter().flat_map(names).map(String::as_str)
+    all()
+        .iter()
+        .chain(imported())
+        .flat_map(names)
+        .map(String::as_str)
+}
+
+/// The same, also if its command is not known. What was imported is read when it is needed.
+fn find(name: &str) -> Option<&'static Profile> {
+    let known = |of: &&Profile| of.is_called(name);
+    all()
+        .iter()
+        .find(known)
+        .or_else(|| imported().iter().find(known))
 }
 
 /// Parses `--profile`.
 pub(in crate::cli) fn read_profile(name: &str) -> Result<&'static Profile, String> {
-    profile(name).ok_or_else(|| {
-        let remedy = did_you_mean(name, profile_names(), "`acp-relay agents list` lists them");
-        format!("there is no profile called `{name}`; {remedy}")
-    })
+    match find(name) {
+        Some(profile) if !profile.command.is_empty() => Ok(profile),
+        Some(profile) => Err(format!(
+            "the command of `{name}` is not known; install it ({}), and name its command after `--`",
+            profile.install
+        )),
+        None => {
+            let remedy = did_you_mean(name, profile_names(), "`acp-relay agents list` lists them");
+            Err(format!("there is no profile called `{name}`; {remedy}"))
+        }
+    }
 }
 
 impl Profile {
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|alias| alias == name)
+    }
+
     /// The program to start.
     pub(in crate::cli) fn program(&self) -> Program {
         let env = self.env.iter();
