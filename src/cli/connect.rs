@@ -62,10 +62,7 @@ pub(super) struct Prepared {
 pub(super) fn run(args: Connect) -> ExitCode {
     if args.join {
         return match args.agent {
-            Some(AgentArgument::Endpoint(_)) => {
-                let fault = "--join takes a name, and reads the address from stdin";
-                exit::fail(exit::USAGE, &fault)
-            }
+            Some(AgentArgument::Endpoint(_)) => exit::fail(exit::USAGE, &joined::NEEDS_NAME),
             Some(AgentArgument::Name(name)) => joined::join(Some(&name)),
             None => joined::join(None),
         };

@@ -27,6 +27,9 @@ const REMOTE: &str = "remote";
 /// Largest line, in bytes; its token has at most 4096.
 const MAX_LINE: usize = 16 << 10;
 
+/// Why an address is not accepted beside a line.
+pub(super) const NEEDS_NAME: &str = "--join takes a name, and reads the address from stdin";
+
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -403,3 +403,36 @@ async fn the_command_of_the_entry_reaches_the_agent() {
     program.end();
     assert!(program.exit().await.success());
 }
+
+/// The walk of a member: from one line to an entry, without the token in it.
+#[test]
+fn a_joined_agent_is_an_entry_of_its_name() {
+    let home = Home::new();
+    let state = home.0.path().join("state");
+    let run = |args: &[&str], input: &str| {
+        let mut command = relay(args);
+        command
+            .env("HOME", home.0.path())
+            .env("XDG_CONFIG_HOME", home.0.path().join(".config"))
+            .env("ACP_RELAY_STATE_DIR", &state)
+            .stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let url = "wss://agents.example/agents/mine/acp";
+    let line = run(&["token", "new", "ann", "--link", url], "").stdout;
+    let line = String::from_utf8(line).unwrap();
+    let output = run(&["install", "zed", "--join"], &line);
+    assert!(output.status.success(), "{output:?}");
+    let settings: Value = serde_json::from_str(&read(&home.settings("zed"))).unwrap();
+    assert_eq!(
+        settings["agent_servers"]["mine"]["args"],
+        json!(["connect", "mine"])
+    );
+    let undone = run(&["install", "zed", "mine", "--undo"], "");
+    assert!(undone.status.success(), "{undone:?}");
+    assert!(!home.settings("zed").exists());
+    let wrong = run(&["install", "zed", "--join"], "not a line");
+    assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
+}

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::editors::{Editor, Entry};
 use super::settings::{Change, Removal, Settings, SettingsError};
-use crate::cli::{agents, console, endpoints, exit, stderr};
+use crate::cli::target::{self, AgentArgument, Target};
+use crate::cli::{console, endpoints, exit, joined, stderr};
 use crate::transport::Endpoint;
 use crate::transport::process::find_program;
 
@@ -20,6 +21,8 @@ Examples:
       Zed offers the well-known agent `claude`, through this relay.
   acp-relay install jetbrains wss://agents.example/agents/goose/acp --name \"goose over there\"
       An agent behind a relay on another machine.
+  acp-relay install zed --join
+      The agent of the line that you paste: what `acp-relay token new NAME --link URL` printed there.
   acp-relay install vscode -- goose acp
       An agent on this machine, by its command.
   acp-relay install zed claude --undo
@@ -39,6 +42,10 @@ pub(in crate::cli) struct Install {
     /// The name that the editor shows [default: the agent's name, program or host]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Read a line of `token new NAME --link URL` from stdin, keep its address and token, and add
+    /// an entry for that agent; NAME is the name to keep it under
+    #[arg(long, conflicts_with_all = ["command", "undo", "list"])]
+    join: bool,
     /// Print the entry, and change nothing
     #[arg(long, conflicts_with_all = ["undo", "list"])]
     print: bool,
@@ -67,7 +74,12 @@ pub(in crate::cli) fn run(args: &Install) -> ExitCode {
 
 /// Adds the entry or prints it. Errors are printed, and the exit code is returned.
 fn install(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
-    let entry = entry(editor, args)?;
+    let agent = argument(args)?;
+    let named = match &agent {
+        Some(AgentArgument::Name(_)) => Some(target::find(agent.clone(), Vec::new(), "")?),
+        _ => None,
+    };
+    let entry = entry(editor, args, agent)?;
     let next = editor.next_step(&entry.name);
     let text = match editor.member() {
         None => {
@@ -94,8 +106,8 @@ fn install(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
         }
     };
     let code = console::print(&text, exit::SUCCESS);
-    if let Some(agent) = &args.agent {
-        warn_unless_installed(agent);
+    if let Some(target) = &named {
+        warn_unless_available(target);
     }
     Ok(code)
 }
@@ -106,11 +118,9 @@ fn undo(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
     let Some(member) = editor.member() else {
         return Err(usage(&by_hand(editor)));
     };
-    let derived = match (&args.agent, args.command.first()) {
-        (Some(agent), _) => match endpoints::read_agent(agent) {
-            Ok(at) => name_of(&at),
-            Err(_) => agent.clone(),
-        },
+    let derived = match (argument(args)?, args.command.first()) {
+        (Some(AgentArgument::Endpoint(at)), _) => name_of(&at),
+        (Some(AgentArgument::Name(name)), _) => name,
         (None, Some(program)) => name_of(&Endpoint::Exec(vec![program.clone()])),
         (None, None) => String::new(),
     };
@@ -180,19 +190,37 @@ fn settings(editor: Editor, member: &'static str) -> Result<Settings, SettingsEr
     Settings::read(editor, &path, member)
 }
 
-/// The entry that the arguments describe.
-fn entry(editor: Editor, args: &Install) -> Result<Entry, ExitCode> {
+/// The agent that is named, or that is joined now. Errors are printed, and the exit code is returned.
+fn argument(args: &Install) -> Result<Option<AgentArgument>, ExitCode> {
+    let agent = args.agent.as_deref().map(target::read).transpose();
+    let agent = agent.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
+    match (args.join, agent) {
+        (false, agent) => Ok(agent),
+        (true, None) => joined::receive(None).map(|name| Some(AgentArgument::Name(name))),
+        (true, Some(AgentArgument::Name(name))) => {
+            joined::receive(Some(&name)).map(|name| Some(AgentArgument::Name(name)))
+        }
+        (true, Some(AgentArgument::Endpoint(_))) => {
+            Err(exit::fail(exit::USAGE, &joined::NEEDS_NAME))
+        }
+    }
+}
+
+/// The entry for an agent. Errors are printed, and the exit code is returned.
+fn entry(editor: Editor, args: &Install, agent: Option<AgentArgument>) -> Result<Entry, ExitCode> {
     let usage = |fault: String| exit::fail(exit::USAGE, &fault);
-    let (name, words) = match &args.agent {
-        Some(name) if is_name(name) => (name.clone(), vec![name.clone().into()]),
+    let (name, words) = match agent {
+        Some(AgentArgument::Name(name)) => (name.clone(), vec![name.into()]),
         agent => {
-            let at = agent.as_deref().map(endpoints::read_agent).transpose();
+            let at = agent.and_then(|agent| match agent {
+                AgentArgument::Endpoint(at) => Some(at),
+                AgentArgument::Name(_) => None,
+            });
             let word = editor.to_possible_value();
             let word = word.as_ref().map_or("", |word| word.get_name());
             let usual = format!("install {word} ENDPOINT");
-            let at = at.and_then(|at| endpoints::agent(at, args.command.clone(), &usual));
-            let at = at.map_err(usage)?;
-            (name_of(&at), words_of(at, agent.as_deref())?)
+            let at = endpoints::agent(at, args.command.clone(), &usual).map_err(usage)?;
+            (name_of(&at), words_of(at, args.agent.as_deref())?)
         }
     };
     let words = words.into_iter().map(|word: OsString| word.into_string());
@@ -218,20 +246,13 @@ fn entry(editor: Editor, args: &Install) -> Result<Entry, ExitCode> {
     }
 }
 
-/// Whether `connect` accepts this as the name of an agent.
-fn is_name(agent: &str) -> bool {
-    agents::profile(agent).is_some() || agents::check_name(agent).is_ok()
-}
-
-/// The editor starts the well-known agent later, and may have another PATH.
-fn warn_unless_installed(name: &str) {
-    if let Some(profile) = agents::profile(name) {
-        let program = profile.program();
-        let at = Endpoint::Exec(program.argv);
-        let install = program.install.as_deref();
-        if let Err(error) = endpoints::check_agent_available(&at, &endpoints::setup(), install) {
-            stderr::print(&format!("acp-relay: warning: {error}"));
-        }
+/// The editor starts the agent later, and may have another PATH.
+fn warn_unless_available(agent: &Target) {
+    let setup = endpoints::setup();
+    let available =
+        endpoints::check_agent_available(&agent.endpoint, &setup, agent.install.as_deref());
+    if let Err(error) = available {
+        stderr::print(&format!("acp-relay: warning: {error}"));
     }
 }
 
