@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::config::stage::Stage;
 use crate::support::http::INITIALIZE;
+use crate::support::link::run as block_on;
 use crate::support::program::{Outcome, Program, command, run_command, run_in};
 
 const REGISTRY: &str = "tests/vectors/registry/registry.json";
@@ -206,4 +208,42 @@ async fn a_file_of_imports_that_others_can_read_is_left_out() {
     fs::write(&file, "[{").unwrap();
     let outcome = run_in(state.path(), &["agents", "list"]).await;
     assert!(outcome.stderr.contains("is damaged"), "{}", outcome.stderr);
+}
+
+/// A team's registry: what a listener answers can be imported, and its names then reach its agents.
+#[test]
+fn the_registry_of_a_listener_is_imported_and_reaches_its_agents() {
+    block_on(async {
+        let file = r#"
+            [agents.one]
+            command = ["AGENT", "first"]
+            [agents.two]
+            command = ["AGENT", "second"]
+            [[listeners]]
+            endpoint = "http://127.0.0.1:0"
+        "#;
+        let stage = Stage::with(file);
+        let (_serve, caller) = stage.start().await;
+        let answer = caller.ask("GET", "/registry.json", &[], "").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let registry = &answer.body;
+        let state = tempfile::tempdir().unwrap();
+        let done = import(state.path(), registry).await;
+        assert_eq!(done.code, Some(0), "{registry}: {done:?}");
+        // The program that npx or uvx runs is on PATH here.
+        let programs = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(
+            env!("CARGO_BIN_EXE_acp-relay"),
+            programs.path().join("acp-relay"),
+        )
+        .unwrap();
+        for (name, word) in [("one", "first"), ("two", "second")] {
+            let mut connect = command(&["connect", name]);
+            connect
+                .env("ACP_RELAY_STATE_DIR", state.path())
+                .env("PATH", programs.path());
+            let outcome = run_command(connect, &format!("{INITIALIZE}\n")).await;
+            assert!(outcome.stdout.contains(word), "{name}: {outcome:?}");
+        }
+    });
 }

@@ -9,6 +9,7 @@ use acp_relay::transport::{HttpOptions, Setup};
 
 use super::gate::{key, token};
 use super::matrix::{accept_all, ask};
+use crate::support::http::Caller;
 use crate::support::link::{run, setup_with};
 
 /// Paths and the agent below each; none where nothing is served.
@@ -116,5 +117,40 @@ fn every_route_needs_admission_and_every_agent_a_grant() {
         assert_eq!(official, 12 * 7 * 4);
         let agent_connect = every_case("agent-connect+http://127.0.0.1:0", &AGENT_CONNECT).await;
         assert_eq!(agent_connect, 10 * 7 * 4);
+    });
+}
+
+#[test]
+fn a_registry_has_the_agents_that_its_reader_may_use() {
+    run(async {
+        let setup = Setup {
+            http: HttpOptions {
+                agents: ["one".to_owned(), "two".to_owned()].into(),
+                ..HttpOptions::default()
+            },
+            gate: two_agents_gate(),
+            ..setup_with(Limits::default())
+        };
+        for (at, scheme) in [("http://127.0.0.1:0", "http"), ("ws://127.0.0.1:0", "ws")] {
+            let (port, accepting) = accept_all(at, &setup).await;
+            for (shown, ids) in [(1, &["one", "two"][..]), (3, &["two"])] {
+                let caller = Caller::to(&format!("127.0.0.1:{port}"));
+                let caller = caller.with_token(token(shown).reveal());
+                let answer = caller.ask("GET", "/registry.json", &[], "").await;
+                let registry = answer.json();
+                let agents = registry["agents"].as_array().unwrap();
+                let own: Vec<&str> = agents
+                    .iter()
+                    .map(|one| one["id"].as_str().unwrap())
+                    .collect();
+                assert_eq!(own, ids, "{registry}");
+                let words = &agents.last().unwrap()["distribution"]["npx"]["args"];
+                let url = format!("{scheme}://127.0.0.1:{port}/agents/two/acp");
+                assert_eq!(*words, serde_json::json!(["connect", url]));
+            }
+            let head = format!("GET /registry.json HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+            assert!(ask(port, &head).await.starts_with("HTTP/1.1 401"));
+            accepting.abort();
+        }
     });
 }

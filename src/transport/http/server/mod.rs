@@ -2,7 +2,7 @@
 //! port.
 //!
 //! `routes` listens with a `service`, which all requests share; its router passes them to `post`,
-//! `events`, `upgrade` and `elephant`. A `connection` is the state of a client's requests:
+//! `events`, `upgrade`, `elephant` and `registry`. A `connection` is the state of a client's requests:
 //! `inbound` accepts its messages, once each (`repeats`), `routing` finds the stream for a message
 //! of the agent, one of the connection's `streams`, `events` writes it, and `link` is the link of a
 //! connection.
@@ -38,6 +38,7 @@ mod events;
 mod inbound;
 mod link;
 mod post;
+mod registry;
 mod repeats;
 mod routes;
 mod routing;

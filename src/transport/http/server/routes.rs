@@ -23,6 +23,7 @@ use tower_service::Service as _;
 use super::elephant;
 use super::events::open_stream;
 use super::post::{Turn, receive};
+use super::registry::{self, registry};
 use super::service::{AGENTS, AcpService};
 use super::upgrade::upgrade;
 use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
@@ -117,7 +118,7 @@ impl AcpHandler {
 impl HttpService for AcpHandler {
     fn serves(&self, path: &str) -> bool {
         let rules = self.service.port.rules();
-        self.service.requested_agent(&rules, path).is_some()
+        path == registry::PATH || self.service.requested_agent(&rules, path).is_some()
     }
 
     fn answer(
@@ -171,7 +172,13 @@ fn router(service: &Arc<AcpService>, endpoint: MethodRouter<Arc<AcpService>>) ->
     let sse = get(elephant::sse).head(only("GET")).fallback(only("GET"));
     // The path is a literal, without parameters.
     let path = service.port.at.path.replace('{', "{{").replace('}', "}}");
-    Router::new()
+    let router = match service.port.at.protocol {
+        // Clients of elephant.ai's routes do not use the registry.
+        HttpProtocol::Elephant => Router::new(),
+        _ if path == registry::PATH => Router::new(),
+        _ => Router::new().route(registry::PATH, get(registry)),
+    };
+    router
         .without_v07_checks()
         .route(&path, endpoint.clone())
         .route(&format!("{AGENTS}{{agent}}{path}"), endpoint)
