@@ -12,8 +12,8 @@ use clap::{Args as _, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
-    agents, assets, check, config, connect, console, demo, dialect, endpoints, examples, exit,
-    inspect, install, limits, log_redaction, manual, memory, processes, replay, serve, shell,
+    agents, assets, check, config, connect, console, demo, dialect, doctor, endpoints, examples,
+    exit, inspect, install, limits, log_redaction, manual, memory, processes, replay, serve, shell,
     status, stderr, token, top, try_agent,
 };
 
@@ -108,6 +108,9 @@ enum Command {
     /// Add an agent to an editor's settings, or remove it again
     #[command(after_help = install::EXAMPLES)]
     Install(install::Install),
+    /// Check this machine: tokens, configuration, agents, editors' entries; each fault with its fix
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Doctor),
     /// Show the state of a running relay: listeners, connections, sessions, turns
     #[command(after_help = examples::WATCH)]
     Status(status::Status),
@@ -219,6 +222,7 @@ fn execute() -> ExitCode {
         Command::Config(args) => config::run(&args, &matches, &command),
         Command::Agents(args) => agents::run(&args),
         Command::Install(args) => install::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),

@@ -1,6 +1,7 @@
 //! Remote agents that this user has joined with the line of `token new NAME --link URL`: the address,
 //! the token and the certificate's hash of each, in private files of the state directory.
 
+use std::fs;
 use std::io::{BufRead as _, Read as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +43,13 @@ pub(super) struct Invitation {
     pin: Option<String>,
 }
 
+/// What is kept of an invitation beside its token.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    url: String,
+    pin: Option<String>,
+}
+
 /// Runs `connect --join`: keeps the invitation on stdin under the name that was given.
 pub(super) fn join(name: Option<&str>) -> ExitCode {
     match receive(name) {
@@ -69,43 +77,51 @@ pub(super) fn receive(name: Option<&str>) -> Result<String, ExitCode> {
     Ok(name)
 }
 
-/// What is kept of an invitation beside its token.
-#[derive(Deserialize, Serialize)]
-struct Kept {
-    url: String,
-    pin: Option<String>,
-}
-
 /// Whether a text is such a line, valid or not.
 pub(super) fn is_join_line(text: &str) -> bool {
     text.trim_start().starts_with(PREFIX)
 }
 
-/// The agent that was joined under this name. Errors are printed, and the exit code is returned.
-pub(super) fn find(name: &str) -> Result<Option<AgentPart>, ExitCode> {
-    let found = || -> Result<Option<AgentPart>, StateError> {
-        let state = StateDir::find()?;
-        let [about, token] = files(&state, name);
-        let Some(text) = state::read(&about)? else {
-            return Ok(None);
-        };
-        let damaged = |fault: &dyn std::fmt::Display| {
-            let path = about.display();
-            StateError::Unsafe(format!(
-                "{path}: {fault}; join again: acp-relay connect --join"
-            ))
-        };
-        let kept: Kept = serde_json::from_str(&text).map_err(|fault| damaged(&fault))?;
-        let token = token.display().to_string();
-        let mut keys = vec![
-            ("agents.endpoint", kept.url.as_str()),
-            ("agents.bearer-file", token.as_str()),
-        ];
-        keys.extend(kept.pin.as_deref().map(|pin| ("agents.pin-sha256", pin)));
-        let part = AgentPart::with(name, &keys);
-        part.map(Some).map_err(|fault| damaged(&fault))
+/// The agent that was joined under this name, if one was.
+///
+/// # Errors
+/// Its files cannot be used.
+pub(super) fn read(name: &str) -> Result<Option<AgentPart>, StateError> {
+    let [about, token] = files(&StateDir::find()?, name);
+    let Some(text) = state::read(&about)? else {
+        return Ok(None);
     };
-    found().map_err(|fault| fault.fail())
+    let damaged = |fault: &dyn std::fmt::Display| {
+        let path = about.display();
+        StateError::Unsafe(format!(
+            "{path}: {fault}; join again: acp-relay connect --join {name}"
+        ))
+    };
+    let kept: Kept = serde_json::from_str(&text).map_err(|fault| damaged(&fault))?;
+    if state::read(&token)?.is_none() {
+        return Err(damaged(&"its token is missing"));
+    }
+    let token = token.display().to_string();
+    let mut keys = vec![
+        ("agents.endpoint", kept.url.as_str()),
+        ("agents.bearer-file", token.as_str()),
+    ];
+    keys.extend(kept.pin.as_deref().map(|pin| ("agents.pin-sha256", pin)));
+    let part = AgentPart::with(name, &keys);
+    part.map(Some).map_err(|fault| damaged(&fault))
+}
+
+/// The names of all, in order.
+pub(super) fn names() -> Vec<String> {
+    let entries = StateDir::find().map(|state| fs::read_dir(state.file("")));
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        Some(name.strip_prefix(FILES)?.strip_suffix(".json")?.to_owned())
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
 impl Invitation {

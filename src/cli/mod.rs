@@ -1,6 +1,6 @@
 //! The program: its command line, its subcommands, and how it starts and stops.
 //!
-//! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `install`, `check`,
+//! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `install`, `doctor`, `check`,
 //! `dialect` (also `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
 //! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
 //! pages. Besides:
@@ -19,7 +19,7 @@
 //!   allocator, threads, signals and files; `random` is the system's random numbers,
 //!   `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation.
-//! - `rpc_client` is the ACP client of `try` and the demo; `findings` and `repairs` belong to
+//! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
 //!   `check`, `junit` and `inputs` to the subcommands that check recordings.
 
 mod admin;
@@ -38,6 +38,7 @@ mod conversation;
 mod demo;
 mod dialect;
 mod dialect_options;
+mod doctor;
 mod endpoints;
 mod examples;
 mod exit;
@@ -55,6 +56,7 @@ mod log_redaction;
 mod manual;
 mod memory;
 mod policy;
+mod probe;
 mod processes;
 mod random;
 mod rate_limit;

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use super::agents::{check_name, profile, profile_names};
-use super::config::{self, AgentPart, Config, ConfigFile, Source};
+use super::config::{self, AgentPart, CheckLevel, Config, ConfigFile, Source};
 use super::dialect::Tables;
+use super::state::StateError;
 use super::{console, endpoints, exit, joined};
 use crate::jsonrpc::nearest;
 use crate::transport::Endpoint;
@@ -28,6 +29,20 @@ pub(super) struct Target {
     pub(super) part: Option<AgentPart>,
     /// The mapping tables of the file that configures it.
     pub(super) tables: Tables,
+}
+
+/// Why a name is that of no agent.
+#[derive(Debug, thiserror::Error)]
+enum Unknown {
+    #[error(
+        "no agent is called `{0}`, neither in the configuration file nor among the well-known \
+         ones; {1} If it is the agent's command, it goes after `--`: -- {0}"
+    )]
+    Name(String, String),
+    #[error("{0}")]
+    Joined(StateError),
+    #[error("{0}")]
+    Profile(String),
 }
 
 /// Parses an agent's endpoint or name.
@@ -79,19 +94,39 @@ fn given(
     })
 }
 
-/// The agent of this name.
+/// The agent of this name. Errors are printed, and the exit code is returned.
 fn named(name: &str) -> Result<Target, ExitCode> {
     let file = user_file()?.unwrap_or_default();
-    if let Some(target) = configured(&file, name) {
+    known(&file, name).map_err(|fault| match fault {
+        Unknown::Joined(fault) => fault.fail(),
+        fault => exit::fail(exit::USAGE, &fault),
+    })
+}
+
+/// Whether there is an agent of this name; the configuration file is assumed to be valid.
+///
+/// # Errors
+/// There is none, or its files cannot be used.
+pub(super) fn check(name: &str) -> Result<(), String> {
+    let file = ConfigFile::find().and_then(|place| {
+        let text = std::fs::read_to_string(&place.0).ok()?;
+        config::read(&place, &text, CheckLevel::Values).ok()
+    });
+    let found = known(&file.unwrap_or_default(), name);
+    found.map(drop).map_err(|fault| fault.to_string())
+}
+
+/// The agent of this name, with that configuration file.
+fn known(file: &Config, name: &str) -> Result<Target, Unknown> {
+    if let Some(target) = configured(file, name) {
         return Ok(target);
     }
-    if let Some(part) = joined::find(name)? {
+    if let Some(part) = joined::read(name).map_err(Unknown::Joined)? {
         return Ok(Target::of(part, Tables::default()));
     }
     if let Some(profile) = profile(name) {
         let keys = [("agents.profile", profile.name.as_str())];
-        let part = AgentPart::with(&profile.name, &keys);
-        let part = part.map_err(|fault| exit::fail(exit::SYSTEM, &fault))?;
+        let part = AgentPart::with(&profile.name, &keys).map_err(Unknown::Profile)?;
         return Ok(Target::of(part, Tables::default()));
     }
     let own = file.agents.iter().filter_map(|part| part.name.as_deref());
@@ -99,11 +134,7 @@ fn named(name: &str) -> Result<Target, ExitCode> {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`acp-relay agents list` lists the well-known ones.".to_owned(),
     };
-    let fault = format!(
-        "no agent is called `{name}`, neither in the configuration file nor among the well-known \
-         ones; {near} If it is the agent's command, it goes after `--`: -- {name}"
-    );
-    Err(exit::fail(exit::USAGE, &fault))
+    Err(Unknown::Name(name.to_owned(), near))
 }
 
 /// The default agent of the configuration file, or its only one.

@@ -16,6 +16,7 @@ mod conversation;
 mod deep;
 mod dialect;
 mod dialect_cli;
+mod doctor;
 mod endpoint;
 mod framing;
 mod inspect;

@@ -52,6 +52,14 @@ pub(in crate::cli) fn announce(at: &Endpoint) -> Option<Announcement> {
     written.ok()
 }
 
+/// The ports at which relays of this user listen.
+pub(in crate::cli) fn announced_ports() -> Vec<String> {
+    let all = Announcement::all(FOLDER).into_iter();
+    let mut ports: Vec<String> = all.map(|(port, _)| port).collect();
+    ports.sort();
+    ports
+}
+
 /// Whether the listener at `to` proves that it is a relay of this user on this machine. If so, it
 /// will be sent the user's own token, unless another one is configured.
 pub(in crate::cli) async fn verify_local(to: &Endpoint, setup: &mut Setup) -> bool {

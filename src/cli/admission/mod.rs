@@ -13,5 +13,5 @@ mod options;
 
 pub(super) use client_registry::Permit;
 pub(super) use control::AdmissionControl;
-pub(super) use listener_file::{announce, local_key, verify_local};
+pub(super) use listener_file::{announce, announced_ports, local_key, verify_local};
 pub(super) use options::{AdmissionArgs, check as check_exposure};

@@ -1,5 +1,6 @@
 //! `acp-relay agents list`: the well-known agents, and which of them are installed.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::import::{self, Import};
 use super::profile::{Profile, all, imported};
+use crate::cli::probe::{self, Answer};
 use crate::cli::{console, exit};
 use crate::transport::process::find_program;
 
@@ -24,6 +26,9 @@ enum Command {
         /// Print one JSON array, for a program
         #[arg(long)]
         json: bool,
+        /// Start each installed agent, and report whether it answers `initialize`
+        #[arg(long)]
+        probe: bool,
     },
     /// Add the agents of a file in the format of the ACP registry to those that are known by name
     Import(Import),
@@ -31,14 +36,19 @@ enum Command {
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
-    let json = match &args.command {
-        Command::List { json } => *json,
+    let (json, probe) = match &args.command {
+        Command::List { json, probe } => (*json, *probe),
         Command::Import(args) => return import::run(args),
     };
     let every = || all().iter().chain(imported());
+    let answers = match probe.then(probe_installed).transpose() {
+        Ok(answers) => answers.unwrap_or_default(),
+        Err(code) => return code,
+    };
+    let answer = |profile: &Profile| answers.get(profile.name.as_str());
     if json {
-        let every: Vec<Value> = every().map(as_json).collect();
-        return console::print_json(&Value::from(every), exit::SUCCESS);
+        let every = every().map(|profile| as_json(profile, answer(profile)));
+        return console::print_json(&every.collect(), exit::SUCCESS);
     }
     let widest = |text: fn(&Profile) -> usize| every().map(text).max().unwrap_or(0);
     let name = widest(|profile| profile.name.len());
@@ -48,10 +58,14 @@ pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
             name: own, install, ..
         } = profile;
         let words = profile.command.join(" ");
-        let state = match () {
-            () if profile.command.is_empty() => format!("command not known; to install: {install}"),
-            () if is_installed(profile) => "installed".to_owned(),
-            () => format!("not installed: {install}"),
+        let state = match answer(profile) {
+            Some(Ok(who)) => format!("installed, answers: {who}"),
+            Some(Err(why)) => format!("installed, does not answer: {why}"),
+            None if profile.command.is_empty() => {
+                format!("command not known; to install: {install}")
+            }
+            None if is_installed(profile) => "installed".to_owned(),
+            None => format!("not installed: {install}"),
         };
         format!("{own:name$}  {words:command$}  {state}\n")
     });
@@ -62,8 +76,28 @@ fn is_installed(profile: &Profile) -> bool {
     find_program(&profile.program().argv, &Default::default()).is_ok()
 }
 
-fn as_json(profile: &Profile) -> Value {
+/// The names of those that are installed.
+pub(in crate::cli) fn installed_names() -> Vec<&'static str> {
+    let every = all().iter().chain(imported());
+    let names = every.filter(|profile| is_installed(profile));
+    names.map(|profile| profile.name.as_str()).collect()
+}
+
+/// Asks the installed ones; the answers are by name.
+fn probe_installed() -> Result<HashMap<&'static str, Answer>, ExitCode> {
+    let names = installed_names();
+    let asked = names.iter().map(|name| vec![(*name).into()]);
+    let answers = probe::all(asked.collect())?;
+    Ok(names.into_iter().zip(answers).collect())
+}
+
+fn as_json(profile: &Profile, answer: Option<&Answer>) -> Value {
     let mut value = json!(profile);
     value["installed"] = json!(is_installed(profile));
+    match answer {
+        Some(Ok(who)) => value["answers"] = json!(who),
+        Some(Err(why)) => value["error"] = json!(why),
+        None => {}
+    }
     value
 }

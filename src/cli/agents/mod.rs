@@ -16,5 +16,5 @@ mod import;
 mod list;
 mod profile;
 
-pub(super) use list::{AgentsArgs, run};
+pub(super) use list::{AgentsArgs, installed_names, run};
 pub(super) use profile::{Profile, Program, check_name, profile, profile_names, read_profile};

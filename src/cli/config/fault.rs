@@ -74,6 +74,14 @@ impl Faults {
         }
     }
 
+    /// A line each, and whether it is only a note.
+    pub(in crate::cli) fn lines(&self) -> impl Iterator<Item = (bool, String)> {
+        let text = self.to_string();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let notes = self.found.iter().map(|(_, _, fault)| fault.is_note);
+        notes.collect::<Vec<_>>().into_iter().zip(lines)
+    }
+
     /// Whether there are only notes.
     pub(super) fn has_only_notes(&self) -> bool {
         self.found.iter().all(|(_, _, fault)| fault.is_note)

@@ -48,4 +48,4 @@ pub(super) use file::ConfigFile;
 pub(super) use merge::{CommandLine, Effective};
 pub(super) use model::{AgentPart, Config, ListenerPart, Source};
 pub use read::faults;
-pub(super) use read::{load, read};
+pub(super) use read::{load, read, read_with_notes};

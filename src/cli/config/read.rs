@@ -47,7 +47,7 @@ pub(in crate::cli) fn read(
 }
 
 /// The same, but returns the faults and notes in any case.
-pub(super) fn read_with_notes(
+pub(in crate::cli) fn read_with_notes(
     place: &ConfigFile,
     text: &str,
     level: CheckLevel,

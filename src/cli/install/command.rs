@@ -139,6 +139,19 @@ fn undo(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
     Ok(console::print(&text, exit::SUCCESS))
 }
 
+/// The settings of each editor, and the entries in them that start an acp-relay.
+pub(in crate::cli) fn installed(
+    only: Option<Editor>,
+) -> impl Iterator<Item = (Editor, Result<(PathBuf, Vec<Entry>), SettingsError>)> {
+    let editors = Editor::value_variants().iter().copied();
+    let editors = editors.filter(move |editor| only.is_none_or(|one| one == *editor));
+    editors.filter_map(|editor| {
+        let file = settings(editor, editor.member()?);
+        let read = file.and_then(|file| Ok((file.path().to_owned(), file.entries()?)));
+        Some((editor, read))
+    })
+}
+
 /// Prints the entries of all editors, or of one.
 fn list(args: &Install) -> ExitCode {
     if let Some(editor) = args.editor.filter(|editor| editor.member().is_none()) {
@@ -146,13 +159,9 @@ fn list(args: &Install) -> ExitCode {
     }
     let mut code = exit::SUCCESS;
     let mut rows = Vec::new();
-    for editor in Editor::value_variants() {
-        let is_other = args.editor.is_some_and(|one| one != *editor);
-        let Some(member) = editor.member().filter(|_| !is_other) else {
-            continue;
-        };
-        match settings(*editor, member).and_then(|file| Ok((file.entries()?, file))) {
-            Ok((entries, file)) => rows.push((editor.title(), file.path().to_owned(), entries)),
+    for (editor, read) in installed(args.editor) {
+        match read {
+            Ok((path, entries)) => rows.push((editor.title(), path, entries)),
             Err(fault) => {
                 code = code_of(&fault);
                 fail(&fault);

@@ -14,7 +14,7 @@ use serde_json::json;
 
 /// An editor that starts its agents as commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Editor {
+pub(in crate::cli) enum Editor {
     /// Zed: settings.json
     Zed,
     /// The IDEs of JetBrains: ~/.jetbrains/acp.json
@@ -31,12 +31,12 @@ pub(super) enum Editor {
 
 /// What an editor starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(in crate::cli) struct Entry {
     /// The name that the editor shows.
-    pub(super) name: String,
+    pub(in crate::cli) name: String,
     /// The absolute path of this program.
-    pub(super) program: String,
-    pub(super) args: Vec<String>,
+    pub(in crate::cli) program: String,
+    pub(in crate::cli) args: Vec<String>,
 }
 
 impl Editor {
@@ -78,7 +78,7 @@ impl Editor {
     }
 
     /// How the editor is called in messages.
-    pub(super) const fn title(self) -> &'static str {
+    pub(in crate::cli) const fn title(self) -> &'static str {
         match self {
             Self::Zed => "Zed",
             Self::Jetbrains => "JetBrains",

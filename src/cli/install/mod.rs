@@ -7,4 +7,4 @@ mod command;
 mod editors;
 mod settings;
 
-pub(super) use command::{EXAMPLES, Install, run};
+pub(super) use command::{EXAMPLES, Install, installed, run};

@@ -22,7 +22,7 @@ const MARK: char = '\u{feff}';
 
 /// Why settings are left as they are, as text for the user.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SettingsError {
+pub(in crate::cli) enum SettingsError {
     /// It is not known where the file is.
     #[error("{0}")]
     NoHome(String),
