@@ -110,7 +110,7 @@ fn one_entry_is_added_and_removed_to_the_byte() {
         let again = home.done(&[&[editor], &ENTRY[..]].concat());
         assert!(again.contains("is already in"), "{name}: {again}");
 
-        home.done(&[editor, "--undo", "--name", "goose over there"]);
+        home.done(&[editor, "--undo", "goose over there"]);
         assert_eq!(read(&path), before, "{name}");
         assert!(!backup(&path).exists(), "{name}");
         cases += 1;
@@ -352,6 +352,34 @@ fn an_agent_that_is_not_installed_is_told() {
         "{stderr}"
     );
     assert!(home.settings("zed").exists());
+}
+
+#[test]
+fn an_agent_of_the_configuration_file_is_added_by_its_name() {
+    let home = Home::new();
+    let config = home.0.path().join("config");
+    fs::create_dir_all(config.join("acp-relay")).unwrap();
+    let file = config.join("acp-relay/acp-relay.toml");
+    fs::write(file, "[agents.mine]\ncommand = [\"no-such-agent\"]\n").unwrap();
+    let outcome = home.run_with(&["jetbrains", "mine"], &config);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("warning: exec:no-such-agent"),
+        "{}",
+        outcome.stderr
+    );
+    let settings: Value = serde_json::from_str(&read(&home.settings("jetbrains"))).unwrap();
+    assert_eq!(
+        settings["agent_servers"]["mine"]["args"],
+        json!(["connect", "mine"])
+    );
+    let outcome = home.run_with(&["jetbrains", "mune"], &config);
+    assert_eq!(outcome.code, Some(64));
+    assert!(
+        outcome.stderr.contains("did you mean `mine`?"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

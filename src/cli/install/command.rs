@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::editors::{Editor, Entry};
 use super::settings::{Change, Removal, Settings, SettingsError};
+use crate::cli::config::{AgentPart, Source};
 use crate::cli::target::{self, AgentArgument, Target};
 use crate::cli::{console, endpoints, exit, joined, stderr};
 use crate::transport::Endpoint;
@@ -118,9 +119,12 @@ fn undo(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
     let Some(member) = editor.member() else {
         return Err(usage(&by_hand(editor)));
     };
-    let derived = match (argument(args)?, args.command.first()) {
-        (Some(AgentArgument::Endpoint(at)), _) => name_of(&at),
-        (Some(AgentArgument::Name(name)), _) => name,
+    let derived = match (&args.agent, args.command.first()) {
+        (Some(agent), _) => match target::read(agent) {
+            Ok(AgentArgument::Endpoint(at)) => name_of(&at),
+            // Any text can be the name of an entry.
+            _ => agent.clone(),
+        },
         (None, Some(program)) => name_of(&Endpoint::Exec(vec![program.clone()])),
         (None, None) => String::new(),
     };
@@ -257,10 +261,12 @@ fn entry(editor: Editor, args: &Install, agent: Option<AgentArgument>) -> Result
 
 /// The editor starts the agent later, and may have another PATH.
 fn warn_unless_available(agent: &Target) {
-    let setup = endpoints::setup();
-    let available =
-        endpoints::check_agent_available(&agent.endpoint, &setup, agent.install.as_deref());
-    if let Err(error) = available {
+    let mut setup = endpoints::setup();
+    if let Some(Source::Program(program)) = agent.part.as_ref().map(AgentPart::source) {
+        setup.launch = program.launch;
+    }
+    let install = agent.install.as_deref();
+    if let Err(error) = endpoints::check_agent_available(&agent.endpoint, &setup, install) {
         stderr::print(&format!("acp-relay: warning: {error}"));
     }
 }
