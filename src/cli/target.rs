@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::agents::{check_name, profile, profile_names};
+use super::agents::{check_name, profile_names, read_profile};
 use super::config::{self, AgentPart, CheckLevel, Config, ConfigFile, Source};
 use super::dialect::Tables;
 use super::state::StateError;
@@ -124,7 +124,9 @@ fn known(file: &Config, name: &str) -> Result<Target, Unknown> {
     if let Some(part) = joined::read(name).map_err(Unknown::Joined)? {
         return Ok(Target::of(part, Tables::default()));
     }
-    if let Some(profile) = profile(name) {
+    if profile_names().any(|known| known == name) {
+        // Of an imported agent, the command may be unknown.
+        let profile = read_profile(name).map_err(Unknown::Profile)?;
         let keys = [("agents.profile", profile.name.as_str())];
         let part = AgentPart::with(&profile.name, &keys).map_err(Unknown::Profile)?;
         return Ok(Target::of(part, Tables::default()));

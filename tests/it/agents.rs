@@ -85,14 +85,16 @@ async fn the_agents_of_a_registry_are_listed_with_what_their_installation_leaves
     let unknown = "command not known; to install: npm i -g @example/by-npx@1.2.3\n";
     assert!(listed.contains(unknown), "{listed}");
 
-    let profile = ["serve", "--listen", "stdio:", "--profile", "by-npx"];
-    let outcome = run_in(state.path(), &profile).await;
-    assert_eq!(outcome.code, Some(64));
-    assert!(
-        outcome.stderr.contains("npm i -g @example/by-npx"),
-        "{}",
-        outcome.stderr
-    );
+    for args in [
+        &["serve", "--listen", "stdio:", "--profile", "by-npx"][..],
+        &["connect", "by-npx"],
+        &["install", "zed", "by-npx"],
+    ] {
+        let outcome = run_in(state.path(), args).await;
+        assert_eq!(outcome.code, Some(64), "{args:?}");
+        let reports = "the command of `by-npx` is not known; install it (npm i -g @example/by-npx";
+        assert!(outcome.stderr.contains(reports), "{}", outcome.stderr);
+    }
 }
 
 #[tokio::test]
