@@ -13,8 +13,8 @@ use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, doctor, endpoints, examples,
-    exit, inspect, install, limits, log_redaction, manual, memory, processes, replay, serve, shell,
-    status, stderr, token, top, try_agent,
+    exit, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes, replay,
+    serve, shell, status, stderr, token, top, try_agent,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -80,6 +80,9 @@ enum Command {
     /// messages
     #[command(after_help = try_agent::EXAMPLES)]
     Try(Box<try_agent::Try>),
+    /// Join ssh's streams to this user's relay on this machine, for ssh:// endpoints of others
+    #[command(hide = true)]
+    OverSsh(over_ssh::OverSsh),
     /// Check a conversation against the official ACP v1 schema: each violation, with its place
     #[command(after_help = examples::check())]
     Check(check::Check),
@@ -212,6 +215,7 @@ fn execute() -> ExitCode {
         Command::Serve(_) => unreachable!("it is started above"),
         Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
         Command::Try(args) => processes::run_and_reap(|| try_agent::run(*args)),
+        Command::OverSsh(args) => over_ssh::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Translate(args) => dialect::translate(&args),
         Command::Dialect(args) => dialect::run(&args),

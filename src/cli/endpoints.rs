@@ -63,6 +63,7 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
         Endpoint::Exec(_) => {
             "a process that we start is the agent, not a client; its command goes after `--`"
         }
+        Endpoint::Ssh(_) => "ssh leads to an agent; clients on this machine use it with `connect`",
         Endpoint::Replay(_) => {
             "a recording is played as the agent, not as a client (but see `acp-relay replay client`)"
         }

@@ -2,7 +2,7 @@
 //!
 //! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `install`, `doctor`, `check`,
 //! `dialect` (also `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
-//! `health`), `top`, `demo`, `manual` (`help`), `assets`, and `shell` for completions and manual
+//! `health`), `top`, `demo`, `manual` (`help`), `assets`, `over_ssh`, and `shell` for completions and manual
 //! pages. Besides:
 //!
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
@@ -55,6 +55,7 @@ mod listeners;
 mod log_redaction;
 mod manual;
 mod memory;
+mod over_ssh;
 mod policy;
 mod probe;
 mod processes;

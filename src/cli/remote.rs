@@ -145,7 +145,7 @@ pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
         ),
         "framing" | "agent-framing" => (
             at.is_byte_stream(),
-            "agents on byte streams (tcp://, unix:, commands)",
+            "agents on byte streams (tcp://, unix:, ssh://, commands)",
         ),
         _ => return None,
     };

@@ -5,6 +5,7 @@
 
 mod authority;
 mod http_endpoint;
+mod ssh_endpoint;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use http_endpoint::{DEFAULT_PATH, HttpEndpoint, HttpProtocol};
+pub use ssh_endpoint::SshEndpoint;
 
 use self::authority::{Bracketed, authority_parts};
 use super::replay::ReplayAddress;
@@ -37,6 +39,8 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// A URL of HTTP or a WebSocket: `ws://HOST[:PORT][/PATH]`, `http://…` and others.
     Http(HttpEndpoint),
+    /// `ssh://[USER@]HOST[:PORT][/NAME]`.
+    Ssh(SshEndpoint),
     /// `replay:FILE`.
     Replay(ReplayAddress<Self>),
 }
@@ -59,6 +63,10 @@ impl Endpoint {
         ),
         ("tcp://HOST:PORT", "a TCP stream"),
         ("unix:PATH", "a Unix socket"),
+        (
+            "ssh://[USER@]HOST[:PORT][/NAME]",
+            "an agent on a machine that ssh reaches, with acp-relay there",
+        ),
         (
             "ws://HOST[:PORT][/PATH]",
             "a WebSocket; the path is /acp when left out",
@@ -94,12 +102,13 @@ impl Endpoint {
             Self::Tcp { .. } => "tcp",
             Self::Unix(_) => "unix",
             Self::Http(web) => web.scheme(),
+            Self::Ssh(_) => "ssh",
             Self::Replay(_) => "replay",
         }
     }
 
     /// Whether it is on this machine: 127.0.0.0/8, `::1`, `localhost`, and everything that is not a
-    /// network. A tunnel may listen there all the same.
+    /// network. A tunnel may listen there all the same, and ssh is for other machines.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -107,13 +116,17 @@ impl Endpoint {
             Self::Tcp { host, .. } | Self::Http(HttpEndpoint { host, .. }) => {
                 is_loopback_host(host)
             }
+            Self::Ssh(_) => false,
         }
     }
 
     /// Whether another program listens there, which may forward messages.
     #[must_use]
     pub const fn is_socket(&self) -> bool {
-        matches!(self, Self::Tcp { .. } | Self::Http(_) | Self::Unix(_))
+        matches!(
+            self,
+            Self::Tcp { .. } | Self::Http(_) | Self::Unix(_) | Self::Ssh(_)
+        )
     }
 
     /// Whether it carries a byte stream that needs framing.
@@ -121,7 +134,7 @@ impl Endpoint {
     pub const fn is_byte_stream(&self) -> bool {
         matches!(
             self,
-            Self::Stdio | Self::Exec(_) | Self::Tcp { .. } | Self::Unix(_)
+            Self::Stdio | Self::Exec(_) | Self::Tcp { .. } | Self::Unix(_) | Self::Ssh(_)
         )
     }
 
@@ -168,6 +181,7 @@ impl fmt::Display for Endpoint {
             Self::Tcp { host, port } => write!(f, "tcp://{}:{port}", Bracketed(host)),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Http(web) => web.fmt(f),
+            Self::Ssh(at) => at.fmt(f),
             Self::Replay(spot) => spot.fmt(f),
         }
     }
@@ -185,6 +199,7 @@ impl FromStr for Endpoint {
                 "exec" => exec(rest),
                 "tcp" => tcp(rest),
                 "unix" => unix(rest),
+                "ssh" => ssh_endpoint::parse(rest, &expected("ssh")).map(Self::Ssh),
                 "replay" => ReplayAddress::parse(rest).map(Self::Replay),
                 lower => match HttpProtocol::from_scheme(lower) {
                     Some((protocol, tls)) => {

@@ -122,6 +122,11 @@ pub trait FrameStream: Send {
     fn ended_cleanly(&self) -> bool {
         true
     }
+    /// Whether [`FrameStream::ended_cleanly`] also distinguishes a peer that is gone from one that
+    /// has ended its stream and still reads.
+    fn tells_loss(&self) -> bool {
+        false
+    }
 }
 
 /// The frames to a peer, in order.

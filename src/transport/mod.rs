@@ -7,6 +7,7 @@
 //!   and `open_error` the errors of opening one.
 //! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
 //!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
+//! - `ssh` is the standard input and output of an ssh process.
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes.
@@ -31,6 +32,7 @@ mod queued_link;
 pub mod registry;
 pub mod replay;
 mod request_headers;
+mod ssh;
 mod stdio;
 pub mod stream;
 mod tcp;
@@ -41,7 +43,9 @@ mod workers;
 
 pub use crate::jsonrpc::{CloseReason, Exit};
 pub use clock::current_time;
-pub use endpoint::{DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol};
+pub use endpoint::{
+    DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol, SshEndpoint,
+};
 pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
 pub use link::{
@@ -56,6 +60,7 @@ pub use pin::Pin;
 pub use process::Launch;
 pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
+pub use ssh::READY as SSH_READY;
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

@@ -1,6 +1,6 @@
 //! Opens endpoints: which transport serves which.
 
-use super::{AddedTransport, http, process, replay, stdio, tcp, unix, websocket};
+use super::{AddedTransport, http, process, replay, ssh, stdio, tcp, unix, websocket};
 use super::{
     Endpoint, HttpEndpoint, HttpProtocol, Link, Listener, OpenError, OpenErrorKind, Setup,
 };
@@ -12,6 +12,7 @@ use super::{
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     match to {
         Endpoint::Exec(argv) => process::find_program(argv, &setup.launch).map(drop),
+        Endpoint::Ssh(_) => ssh::check(to),
         Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
             (added(to, setup)?.check)(to)
         }
@@ -48,6 +49,7 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
         Endpoint::Exec(argv) => process::connect(argv, setup).await,
         Endpoint::Tcp { host, port } => tcp::connect(to, host, *port, setup).await,
         Endpoint::Unix(path) => unix::connect(to, path, setup).await,
+        Endpoint::Ssh(at) => ssh::connect(to, at, setup).await,
         Endpoint::Http(web) => match web.protocol {
             HttpProtocol::WebSocket => websocket::connect(to, setup).await,
             HttpProtocol::StreamableHttp => http::connect(to, web, setup).await,
@@ -85,6 +87,10 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
             (added(at, setup)?.listen)(at, setup).await
         }
         Endpoint::Http(_) => http::listen(at, setup).await,
+        Endpoint::Ssh(_) => unsupported(
+            "ssh leads to an agent; no client connects from it",
+            "Run `acp-relay connect` with this endpoint on the client's machine",
+        ),
         Endpoint::Replay(_) => unsupported(
             "a recording plays the agent; no client can connect from it",
             "To play the client, use `acp-relay replay client FILE`",

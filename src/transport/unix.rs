@@ -15,19 +15,26 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::admission::{StreamListener, admit};
 use super::open_error::{self, not_bound};
 use super::stream;
-use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, PeerKind, Setup};
+use super::{
+    Endpoint, FrameStream, IncomingLink, Link, LinkError, Listener, OpenError, OpenErrorKind, Peer,
+    PeerKind, Setup,
+};
 use crate::auth::{Credentials, Reachability};
+use crate::jsonrpc::framing::Decoded;
 
 /// Connections that the system queues until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -39,6 +46,10 @@ const LOCK_RETRY: Duration = Duration::from_millis(5);
 
 /// Its file is dropped first: while the socket still listens, no other relay replaces the file.
 type Bound = StreamListener<(SocketFile, UnixListener)>;
+
+/// What a client sends. A client that only ends its stream still reads; one that is gone, with or
+/// without its process, may have lost its own connection.
+struct ClientStream(stream::Reader<OwnedReadHalf>);
 
 /// The file of a bound socket, removed with it unless the file was replaced.
 #[derive(Debug)]
@@ -148,8 +159,34 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
         token: None,
     };
     let stream = stream.into_std()?;
-    let open = |name, setup: &Setup| Ok(link(UnixStream::from_std(stream)?, name, setup));
+    let open = |name, setup: &Setup| {
+        let (reader, writer) = UnixStream::from_std(stream)?.into_split();
+        let max = setup.limits.frame_from_network;
+        let (rx, tx) = stream::halves(reader, writer, max, setup);
+        Ok(Link::new(
+            Peer::remote(name, true),
+            ClientStream(rx),
+            tx,
+            (),
+        ))
+    };
     Ok(admit(from, &credentials, setup, "unix", open))
+}
+
+impl FrameStream for ClientStream {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        self.0.poll_next(cx)
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        let mut socket = [PollFd::new(self.0.source().as_ref(), PollFlags::empty())];
+        let polled = poll(&mut socket, Some(&Timespec::default()));
+        polled.is_err() || !socket[0].revents().contains(PollFlags::HUP)
+    }
+
+    fn tells_loss(&self) -> bool {
+        true
+    }
 }
 
 impl SocketFile {

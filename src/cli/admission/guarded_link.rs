@@ -127,6 +127,10 @@ impl FrameStream for GuardedStream {
     fn ended_cleanly(&self) -> bool {
         self.revoked.load(Ordering::Relaxed) || self.rx.ended_cleanly()
     }
+
+    fn tells_loss(&self) -> bool {
+        self.rx.tells_loss()
+    }
 }
 
 impl FrameSink for GuardedSink {

@@ -204,7 +204,10 @@ impl CommandLine {
                 );
             }
             None => {
-                let agents = file.agents.iter();
+                let only = args.only_agent.as_deref();
+                let is_served =
+                    |part: &&AgentPart| only.is_none_or(|_| part.name.as_deref() == only);
+                let agents = file.agents.iter().filter(is_served);
                 agents
                     .map(|part| (part.name.clone(), part.keys.clone()))
                     .collect()

@@ -176,6 +176,11 @@ impl Config {
         self.keys.parse().unwrap_or_default()
     }
 
+    /// Whether it has an admin listener.
+    pub(in crate::cli) fn has_admin(&self) -> bool {
+        self.keys.get("admin.listen").is_some()
+    }
+
     /// The names accepted in certificates, and the agents of each; all names if `None`.
     pub(super) fn grants(&self) -> Option<BTreeMap<String, Agents>> {
         let grant = |(name, keys): (&String, &Keys)| {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -12,6 +13,7 @@ use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::common::Common;
 use crate::cli::listeners::ListenerArgs;
 use crate::cli::{agents, endpoints};
+use crate::jsonrpc::parse_duration;
 use crate::transport::Endpoint;
 
 /// Arguments of `serve`.
@@ -46,6 +48,12 @@ pub(in crate::cli) struct Serve {
     pub(in crate::cli) agent_connect: Option<AgentConnectArgs>,
     #[command(flatten)]
     pub(in crate::cli) admission: AdmissionArgs,
+    /// Serve only this agent of the configuration file
+    #[arg(long, value_name = "AGENT", hide = true)]
+    pub(in crate::cli) only_agent: Option<String>,
+    /// Stop when no client was connected, and no conversation kept for one, for this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, hide = true)]
+    pub(in crate::cli) exit_when_idle: Option<Duration>,
     #[command(flatten)]
     pub(in crate::cli) common: Common,
     /// The agent's command and its arguments

@@ -1,5 +1,7 @@
 //! `acp-relay serve` from the command line to the exit code, and reloading on SIGHUP.
 
+use std::future::{Future, pending};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -110,6 +112,7 @@ async fn serve(
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
     let server = Arc::new(Server::new(stop.clone(), metrics));
     let (report, mut last) = mpsc::channel(1);
+    let exit_when_idle = args.exit_when_idle;
     let mut serve_loop = ServeLoop {
         listening: OpenListeners::new(Arc::clone(&server), report),
         active,
@@ -141,7 +144,13 @@ async fn serve(
     }
     serve_loop.update_admin();
     serve_loop.sweeper = serve_loop.active.context.sweep();
-    serve_loop.run(&again).await;
+    let idle = async {
+        match exit_when_idle {
+            Some(time) => server.idle_for(time).await,
+            None => pending().await,
+        }
+    };
+    serve_loop.run(&again, idle).await;
     server.conversations.close();
     server.conversations.wait().await;
     if let Some(traces) = &serve_loop.traces {
@@ -156,12 +165,17 @@ async fn serve(
 }
 
 impl ServeLoop {
-    /// Serves until all listeners are closed or the program is asked to stop.
-    async fn run(&mut self, again: &Notify) {
+    /// Serves until all listeners are closed, the program is asked to stop, or `idle` is over.
+    async fn run(&mut self, again: &Notify, idle: impl Future<Output = ()>) {
         systemd::ready(&self.status());
         let stop = self.stop.requested.clone();
+        let mut idle = pin!(idle);
         loop {
             tokio::select! {
+                () = &mut idle => {
+                    stop.cancel();
+                    break;
+                }
                 // Listeners close when a stop is requested, possibly before this loop sees it.
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -66,6 +67,21 @@ impl Server {
     /// The next client number, for the log.
     pub(super) fn next_number(&self) -> u64 {
         self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Waits until no client was connected, and no conversation kept for one, for `time`.
+    pub(super) async fn idle_for(&self, time: Duration) {
+        // Closed, it reports when it is empty; conversations may begin all the same.
+        self.conversations.close();
+        loop {
+            self.conversations.wait().await;
+            let before = self.count.load(Ordering::Relaxed);
+            tokio::time::sleep(time).await;
+            let after = self.count.load(Ordering::Relaxed);
+            if self.conversations.is_empty() && before == after {
+                return;
+            }
+        }
     }
 
     /// Finishes a client's handshake and serves its conversation. `transport` is the listener's.
@@ -278,7 +294,8 @@ fn limit_reached(limit: usize) -> Reason {
 }
 
 /// Whether the end of a client's link may be a broken connection. The end of a byte stream is
-/// deliberate, and the client may still be reading.
+/// deliberate, and the client may still be reading, unless the transport knows that it is gone.
 fn can_reconnect(client: &Link) -> bool {
-    client.peer.kind == PeerKind::Remote && !client.peer.half_close
+    let tells_loss = !client.peer.half_close || client.rx.tells_loss();
+    client.peer.kind == PeerKind::Remote && tells_loss
 }

@@ -78,6 +78,11 @@ impl<R> Reader<R> {
         }
     }
 
+    /// What it reads from.
+    pub fn source(&self) -> &R {
+        &self.input.io
+    }
+
     /// Ends reading and releases the buffer.
     fn close(&mut self) {
         self.stage = Stage::Done;

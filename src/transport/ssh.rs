@@ -1,0 +1,255 @@
+//! `ssh://`: an agent on another machine, over the stdin and stdout of an ssh process.
+//!
+//! The program `ssh` connects with the user's own configuration, keys and known hosts, and starts
+//! `acp-relay over-ssh` there. That prints [`READY`] once it is connected to the relay of its
+//! machine; what a shell profile has printed before is dropped. From then on both streams carry
+//! messages.
+//!
+//! # Why
+//!
+//! **A line says that the conversation begins.** Without it, the exit of ssh would be the exit of an
+//! agent, and a failed login the end of a conversation. With it, every reason why there is no agent
+//! is known before the first message is sent.
+//!
+//! **`ControlMaster=no`.** An ssh process that opens a shared connection stays for others that use
+//! it, but no process of an agent outlives its conversation. A shared connection that exists is used.
+//!
+//! **`SSH_ASKPASS_REQUIRE=force`**, unless it is set: in a process group of its own, ssh would be
+//! stopped for ever when it asks a question at the editor's terminal. A graphical prompt works.
+
+use std::ffi::OsString;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use super::process::{self, Child, Process};
+use super::{
+    Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
+    Peer, Setup, SshEndpoint, StderrCallback, StopStep, stream,
+};
+use crate::jsonrpc::framing::Decoded;
+
+/// The line by which the other machine says that the messages begin.
+pub const READY: &str = "acp-relay over-ssh 1";
+
+/// Time for logging in and starting the relay there, a prompt included.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(120);
+/// Most bytes that are printed there before [`READY`].
+const MAX_BANNER: usize = 64 << 10;
+/// The command line there, but for the agent's name. Every login shell takes it for the same words.
+const COMMAND: &str = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
+                       /opt/homebrew/bin; export PATH; exec acp-relay over-ssh";
+const INSTALL: &str =
+    "`uv tool install acp-relay`, `npm i -g acp-relay` or `cargo install acp-relay`";
+const ASKPASS: &str = "SSH_ASKPASS_REQUIRE";
+
+/// The ssh process, which both halves of the link and its guard use.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Process>>);
+
+/// What the agent sends. An end is that of the ssh process, which knows whether it was intended.
+struct SshStream<R> {
+    rx: R,
+    process: Shared,
+}
+
+/// Checks that `ssh` can be started.
+pub(super) fn check(to: &Endpoint) -> Result<(), OpenError> {
+    let found = process::find_program(&["ssh".into()], &launch());
+    found.map(drop).map_err(|error| not_started(to, error))
+}
+
+/// Connects to the agent.
+pub(super) async fn connect(
+    to: &Endpoint,
+    at: &SshEndpoint,
+    setup: &Setup,
+) -> Result<Link, OpenError> {
+    let child = process::spawn(&command(at), &launch(), &setup.limits).await;
+    let Child {
+        stdin,
+        mut stdout,
+        mut hold,
+        ..
+    } = child.map_err(|error| not_started(to, error))?;
+    let opened = timeout(OPEN_TIMEOUT, open(to, at, &mut stdout, &mut hold));
+    opened.await.unwrap_or_else(|_| {
+        let what = format!(
+            "ssh has not connected within {OPEN_TIMEOUT:?}; {}",
+            advice(at)
+        );
+        Err(OpenError::new(OpenErrorKind::Unavailable, to, what))
+    })?;
+    let (rx, tx) = stream::halves(stdout, stdin, setup.limits.frame_from_network, setup);
+    let process = Shared(Arc::new(Mutex::new(hold)));
+    let rx = SshStream {
+        rx,
+        process: process.clone(),
+    };
+    let peer = Peer::remote(to.to_string(), false);
+    Ok(Link::new(peer, rx, tx, process))
+}
+
+/// The arguments of ssh.
+fn command(at: &SshEndpoint) -> Vec<OsString> {
+    let mut argv: Vec<String> = ["ssh", "-T", "-o", "ControlMaster=no"]
+        .map(Into::into)
+        .into();
+    if let Some(port) = at.port {
+        argv.extend(["-p".to_owned(), port.to_string()]);
+    }
+    if let Some(user) = &at.user {
+        argv.extend(["-l".to_owned(), user.clone()]);
+    }
+    let name = at.agent.iter().map(|name| format!(" {name}"));
+    let command = format!("{COMMAND}{}'", name.collect::<String>());
+    argv.extend(["--".to_owned(), at.host.clone(), command]);
+    argv.into_iter().map(OsString::from).collect()
+}
+
+/// Everything but the relay's secrets, so that ssh finds its agent for keys and its prompts.
+fn launch() -> Launch {
+    let mut launch = Launch::default();
+    if std::env::var_os(ASKPASS).is_none() {
+        launch.env.push((ASKPASS.into(), "force".into()));
+    }
+    launch
+}
+
+/// Waits for [`READY`]. Reads byte by byte, because the bytes after it are messages.
+async fn open(
+    to: &Endpoint,
+    at: &SshEndpoint,
+    stdout: &mut Receiver,
+    process: &mut Process,
+) -> Result<(), OpenError> {
+    let mut line = Vec::new();
+    for _ in 0..MAX_BANNER {
+        match stdout.read_u8().await {
+            Ok(b'\n') if line.trim_ascii_end() == READY.as_bytes() => return Ok(()),
+            Ok(b'\n') => line.clear(),
+            Ok(byte) => line.push(byte),
+            Err(_) => {
+                let exit = poll_fn(|cx| process.poll_exit(cx)).await;
+                return Err(failed(to, at, exit, &process.stderr_tail()));
+            }
+        }
+    }
+    let what = format!(
+        "the shell profile on {} prints more than {} KiB; make it silent for shells that are not \
+         interactive",
+        at.host,
+        MAX_BANNER >> 10
+    );
+    Err(OpenError::new(OpenErrorKind::Protocol, to, what))
+}
+
+/// What to do when ssh does not log in.
+fn advice(at: &SshEndpoint) -> String {
+    let port = at.port.map(|port| format!("-p {port} "));
+    let user = at.user.as_ref().map(|user| format!("{user}@"));
+    let (port, user) = (port.unwrap_or_default(), user.unwrap_or_default());
+    let host = &at.host;
+    format!("make `ssh {port}{user}{host} true` work in a terminal, without a question")
+}
+
+fn not_started(to: &Endpoint, error: OpenError) -> OpenError {
+    let what = match error.kind {
+        OpenErrorKind::Unavailable => {
+            "ssh is not installed on this machine; install the client of OpenSSH".to_owned()
+        }
+        _ => error.what,
+    };
+    OpenError {
+        endpoint: to.to_string(),
+        what,
+        ..error
+    }
+}
+
+/// Why ssh has ended before there was a connection. `stderr` is the end of its stderr, and of that
+/// of the program there.
+fn failed(to: &Endpoint, at: &SshEndpoint, exit: Exit, stderr: &str) -> OpenError {
+    use OpenErrorKind::{CannotCreate, Forbidden, NoHost, Protocol, System, Unavailable};
+    let host = &at.host;
+    let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
+    let last = lines.next_back().map_or("it says nothing", str::trim);
+    let mut reports = stderr.lines().rev();
+    let report = reports.find_map(|line| line.trim_end().strip_prefix("acp-relay: "));
+    let (kind, what) = match (exit, report) {
+        (Exit::Code(127), _) => (
+            Unavailable,
+            format!("acp-relay is not installed on {host}; install it there: {INSTALL}"),
+        ),
+        (Exit::Code(64), None) if stderr.contains("over-ssh") => (
+            Unavailable,
+            format!(
+                "the acp-relay on {host} is too old for ssh://; install a newer one: {INSTALL}"
+            ),
+        ),
+        (Exit::Code(255), None) => {
+            let is = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
+            let kind = if is(&["Could not resolve hostname"]) {
+                NoHost
+            } else if is(&["Permission denied", "verification failed"]) {
+                Forbidden
+            } else {
+                Unavailable
+            };
+            (kind, format!("ssh failed: {last}; {}", advice(at)))
+        }
+        (Exit::Code(code), Some(report)) => {
+            let kind = match code {
+                71 => System,
+                73 => CannotCreate,
+                76 => Protocol,
+                77 => Forbidden,
+                _ => Unavailable,
+            };
+            (kind, format!("acp-relay on {host}: {report}"))
+        }
+        _ => (
+            Unavailable,
+            format!("ssh ended with {exit} and no acp-relay on {host}: {last}"),
+        ),
+    };
+    OpenError::new(kind, to, what)
+}
+
+impl<R: FrameStream> FrameStream for SshStream<R> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let received = ready!(self.rx.poll_next(cx));
+        if received.is_some() {
+            return Poll::Ready(received);
+        }
+        let mut process = self.process.0.lock();
+        let exit = ready!(process.poll_exit(cx));
+        if exit == Exit::Code(0) {
+            return Poll::Ready(None);
+        }
+        let tail = process.stderr_tail();
+        let last = tail.lines().next_back().map(str::trim);
+        let why = last.map_or_else(|| format!("ssh ended with {exit}"), str::to_owned);
+        let source = io::Error::new(io::ErrorKind::ConnectionReset, why);
+        let context = "the ssh connection";
+        Poll::Ready(Some(Err(LinkError::Io { context, source })))
+    }
+}
+
+/// It does not report the exit, which is that of ssh and not of the agent.
+impl LinkGuard for Shared {
+    fn signal(&mut self, step: StopStep) {
+        self.0.lock().signal(step);
+    }
+
+    fn capture_stderr(&mut self, callback: StderrCallback) {
+        self.0.lock().capture_stderr(callback);
+    }
+}
