@@ -323,7 +323,7 @@ impl DetachedConversation {
             self.urgent.clear();
             self.history.resend_all();
         }
-        let within = self.limits.reconnect_grace;
+        let within = self.grace();
         tracing::info!(
             how,
             ?within,
@@ -347,10 +347,18 @@ impl DetachedConversation {
         let until = if is_busy {
             longest
         } else {
-            (Instant::now() + self.limits.reconnect_grace).min(longest)
+            (Instant::now() + self.grace()).min(longest)
         };
         self.timer.set(Some(until));
         self.wake();
+    }
+
+    /// How long an idle agent is kept. Without a session, no client could ask for it.
+    fn grace(&self) -> Duration {
+        match self.history.is_empty() {
+            true => Duration::ZERO,
+            false => self.limits.reconnect_grace,
+        }
     }
 
     fn wake(&mut self) {

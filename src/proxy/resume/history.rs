@@ -55,6 +55,11 @@ impl History {
         self.bytes
     }
 
+    /// Whether there is no session.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
     /// Whether a client can ask for this session.
     pub(super) fn has(&self, session: &str) -> bool {
         let known = self.sessions.get(session);
