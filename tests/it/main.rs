@@ -29,6 +29,7 @@ mod proxy;
 mod recording;
 mod replay;
 mod shell;
+mod ssh;
 mod structure;
 mod support;
 mod targets;

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod notes;
+pub(crate) mod notes;
 mod orphans;
 mod relay;
 

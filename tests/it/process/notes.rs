@@ -47,7 +47,7 @@ impl Notes {
 }
 
 /// A process, distinguished from later ones with its id.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Proc {
     pub(crate) pid: u32,
     pub(crate) start: u64,
