@@ -98,7 +98,7 @@ impl AgentRelay {
         Ok(Self {
             socket: file("sock"),
             log: file("log"),
-            notify: file("note"),
+            notify: folder.join(format!("n{}", process::id())),
             options,
         })
     }
@@ -155,7 +155,7 @@ impl AgentRelay {
 
     /// Starts the relay and waits until it listens; its exit code if it ends instead.
     fn start(&self, output: File) -> io::Result<Option<u8>> {
-        // Left by a program that was killed.
+        // Left by another program with our number, which was killed.
         let _ = std::fs::remove_file(&self.notify);
         let notified = UnixDatagram::bind(&self.notify)?;
         let mut child = Command::new(env::current_exe()?)

@@ -32,6 +32,7 @@ import urllib.request
 from pathlib import Path
 
 import isolation
+import sshd
 from paths import PEERS, RELAY
 from peers import AGENTS, SDK
 
@@ -198,28 +199,14 @@ def elsewhere(pages, place):
     words = re.search(r"commands = \{ default = \{(.*?)\}", pages.block("lua", "codecompanion"))[1]
     place.edit(re.findall(r'"([^"]*)"', words))
     line = re.search(r"`(acp-relay connect -- ssh HOST [^`]*)`", pages.text)[1]
-    server = shutil.which("sshd") or "/usr/sbin/sshd"
-    if not Path(server).exists():
+    if not sshd.PROGRAM.exists():
         print("      sshd is not installed; `%s` is skipped" % line)
         return
     # The remote host is this machine, with another PATH and home.
-    Path("/run/sshd").mkdir(exist_ok=True)
-    keys = place.dir / "keys"
-    keys.mkdir(mode=0o700)
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
-    (keys / "user.pub").rename(keys / "authorized")
-    env = " ".join("%s=%s" % (name, place.env[name]) for name in ("PATH", "HOME", *place.mark.env))
-    (keys / "sshd").write_text("ListenAddress 127.0.0.1:22\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\n"
-                               "StrictModes no\nPidFile none\nPermitRootLogin yes\nUsePAM no\nSetEnv %s\n"
-                               % (keys, keys, env))
-    (keys / "ssh").write_text("Host agents.example\nIdentityFile %s/user\nStrictHostKeyChecking accept-new\n"
-                              "UserKnownHostsFile %s/known\nLogLevel ERROR\n" % (keys, keys))
-    daemon = subprocess.Popen([server, "-D", "-e", "-f", keys / "sshd"], env=place.env, stderr=subprocess.DEVNULL)
+    env = {name: place.env[name] for name in ("PATH", "HOME", *place.mark.env)}
+    daemon, options = sshd.start(place.dir / "keys", "agents.example", 22, env)
     place.started.append(daemon)
-    if not isolation.wait_for_port(22, daemon, 10):
-        raise Wrong("sshd does not start")
-    place.program("ssh", ["/usr/bin/ssh", "-F", str(keys / "ssh"), '"$@"'])
+    place.program("ssh", ["/usr/bin/ssh", *options, '"$@"'])
     place.edit(shlex.split(line.replace("HOST", "agents.example")))
 
 
