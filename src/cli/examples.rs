@@ -87,12 +87,14 @@ Examples:
 
 const CONNECT: &str = "\
 Examples, for the agent's command in the settings of an editor:
+  acp-relay connect ssh://devbox/goose
+      An agent on a machine that ssh reaches, with acp-relay there.
   acp-relay connect ws://127.0.0.1:9000
-      An agent behind `acp-relay serve`, on this machine or, remotely, through ssh -L.
+      One behind `acp-relay serve`, on this machine or, remotely, through ssh -L.
   acp-relay connect --bearer-file alice.token https://agents.example/agents/goose/acp
       One on a server, by its name.
-  acp-relay connect --map /home/me/app=/srv/app -- ssh host.example acp-relay connect -- goose acp
-      One behind ssh, where the folder has another path.
+  acp-relay connect --map /home/me/app=/srv/app ssh://me@host.example/goose
+      One where the folder has another path.
   acp-relay connect --record recordings -- goose acp
       One on this machine, with the conversation recorded in a file.";
 

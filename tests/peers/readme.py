@@ -191,23 +191,27 @@ def shell(line):
 
 
 def elsewhere(pages, place):
-    """An agent on another machine: in Zed's settings, in CodeCompanion's, and over ssh."""
-    place.start(pages.line("acp-relay serve --listen ws://127.0.0.1:9000"), r"listening on ws://127\.0\.0\.1:9000/acp")
-    settings = json.loads(pages.block("json", "agent_servers"))
-    for server in settings["agent_servers"].values():
-        place.edit([server["command"], *server["args"]])
-    words = re.search(r"commands = \{ default = \{(.*?)\}", pages.block("lua", "codecompanion"))[1]
-    place.edit(re.findall(r'"([^"]*)"', words))
-    line = re.search(r"`(acp-relay connect -- ssh HOST [^`]*)`", pages.text)[1]
-    if not sshd.PROGRAM.exists():
+    """An agent on another machine: in Zed's settings, in CodeCompanion's, and through ports."""
+    line = pages.line("acp-relay install zed ssh://")
+    if sshd.PROGRAM.exists():
+        # The other machine is this one, with the same PATH and home.
+        env = {name: place.env[name] for name in ("PATH", "HOME", *place.mark.env)}
+        env["ACP_RELAY_OVER_SSH_IDLE"] = "1s"
+        daemon, options = sshd.start(place.dir / "keys", "devbox", 22, env)
+        place.started.append(daemon)
+        place.program("ssh", ["/usr/bin/ssh", *options, '"$@"'])
+        place.type(line)
+        settings = json.loads((Path(place.env["XDG_CONFIG_HOME"]) / "zed/settings.json").read_text())
+        for settings in (settings, json.loads(pages.block("json", "agent_servers"))):
+            for server in settings["agent_servers"].values():
+                place.edit(["acp-relay", *server["args"]])
+        words = re.search(r"commands = \{ default = \{(.*?)\}", pages.block("lua", "codecompanion"))[1]
+        place.edit(["acp-relay", *re.findall(r'"([^"]*)"', words)[1:]])
+    else:
         print("      sshd is not installed; `%s` is skipped" % line)
-        return
-    # The remote host is this machine, with another PATH and home.
-    env = {name: place.env[name] for name in ("PATH", "HOME", *place.mark.env)}
-    daemon, options = sshd.start(place.dir / "keys", "agents.example", 22, env)
-    place.started.append(daemon)
-    place.program("ssh", ["/usr/bin/ssh", *options, '"$@"'])
-    place.edit(shlex.split(line.replace("HOST", "agents.example")))
+    place.start("acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp",
+                r"listening on ws://127\.0\.0\.1:9000/acp")
+    place.edit(shlex.split(re.search(r"`(acp-relay connect ws://127\.0\.0\.1:\d+)`", pages.text)[1]))
 
 
 def old(pages, place):
@@ -380,7 +384,7 @@ SITUATIONS = (elsewhere, old, ci, debug, team, walk, watched, rest)
 
 # One changed word of a page, and the situation that must fail.
 CHANGED = (
-    (elsewhere, '"args": ["connect", "ws://127.0.0.1:9000"]', '"args": ["connect", "ws://127.0.0.1:9001"]'),
+    (elsewhere, "`acp-relay connect ws://127.0.0.1:9000`", "`acp-relay connect ws://127.0.0.1:9001`"),
     (old, "--agent-dialect goref -- an-agent", "--agent-dialect elephant -- an-agent"),
     (team, "proxy_set_header Host $host;", "proxy_set_header Host other.example;"),
     (walk, "--bearer-file alice.token wss", "wss"),

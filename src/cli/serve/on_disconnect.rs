@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// `--on-disconnect`.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct DisconnectArgs {
-    /// What to do with an agent whose client's WebSocket or HTTP connection breaks
+    /// What to do with an agent whose client's WebSocket, HTTP connection or Unix socket breaks
     #[arg(id = "on-disconnect", long = "on-disconnect", value_name = "WHAT")]
     #[arg(value_enum, default_value_t)]
     pub(in crate::cli) action: OnDisconnect,

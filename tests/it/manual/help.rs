@@ -35,7 +35,8 @@ pub(crate) struct Flag {
 fn collect(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
     found.push((path.to_owned(), command.clone()));
     // clap adds a `help` to each command with subcommands.
-    let is_own = |below: &&Command| path.is_empty() || below.get_name() != "help";
+    let is_own =
+        |below: &&Command| !below.is_hide_set() && (path.is_empty() || below.get_name() != "help");
     for below in command.get_subcommands().filter(is_own) {
         let path = format!("{path} {}", below.get_name());
         collect(below, path.trim_start(), found);
