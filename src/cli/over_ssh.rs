@@ -70,7 +70,7 @@ struct AgentRelay {
 /// Runs the subcommand.
 pub(super) fn run(args: &OverSsh) -> ExitCode {
     let connected = AgentRelay::find(args).and_then(|relay| relay.connect());
-    let joined = connected.map(|relay| join(relay).map(|()| ExitCode::SUCCESS));
+    let joined = connected.map(|relay| join(&relay).map(|()| ExitCode::SUCCESS));
     match joined {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => exit::fail(exit::SYSTEM, &error),
@@ -300,7 +300,7 @@ fn folder() -> Result<PathBuf, StateError> {
 }
 
 /// Joins stdin and stdout to the relay, until it has closed the connection.
-fn join(relay: UnixStream) -> io::Result<()> {
+fn join(mut relay: &UnixStream) -> io::Result<()> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     // A profile may have printed half a line.
@@ -315,7 +315,7 @@ fn join(relay: UnixStream) -> io::Result<()> {
         let _ = to_relay.shutdown(Shutdown::Write);
     });
     // It fails when nobody reads our stdout any more.
-    let _ = copy(&mut &relay, &mut output);
+    let _ = copy(&mut relay, &mut output);
     Ok(())
 }
 
