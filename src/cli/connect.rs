@@ -11,7 +11,9 @@ use super::common::{Common, RelayContext};
 use super::conversation::{self, NoAgent, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
 use super::target::{self, AgentArgument, Target};
-use super::{admission, agent_connect, endpoints, exit, joined, remote, runtime, shutdown};
+use super::{
+    admission, agent_connect, console, endpoints, exit, joined, remote, runtime, shutdown, stderr,
+};
 use crate::agent_connect::api::interrupt::Permissions;
 use crate::auth::ONLY_AGENT;
 use crate::observe::Observers;
@@ -114,6 +116,12 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
         let metrics = admin.metrics();
         PendingMetrics::new(metrics, Transport::Stdio, ONLY_AGENT, &target.endpoint)
     });
+    if console::input_is_terminal() {
+        stderr::print(
+            "acp-relay: waiting for an editor's messages on stdin; `acp-relay try` in place of \
+             `connect` talks to the agent here",
+        );
+    }
     let reached = prepared.reach().await;
     let client = registry::connect(&Endpoint::Stdio, &context.client).await;
     let client = client.map_err(|error| exit::open_failed(&error))?;

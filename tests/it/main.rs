@@ -33,6 +33,7 @@ mod ssh;
 mod structure;
 mod support;
 mod targets;
+mod terminal;
 mod transport;
 mod try_agent;
 mod viewer;

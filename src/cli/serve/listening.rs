@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 use super::agent_pool::ListenerState;
 use super::plan::Listeners;
 use super::server::Server;
+use super::terminal;
 use crate::cli::admission::announce;
 use crate::cli::announcement::Announcement;
 use crate::cli::stderr;
@@ -113,6 +114,7 @@ impl OpenListeners {
         let file = announce(&address);
         if address != Endpoint::Stdio {
             stderr::print(&format!("acp-relay: listening on {address}"));
+            terminal::explain(&address, &state.agents);
         }
         let (send, state) = watch::channel(Arc::new(state));
         let (server, report) = (Arc::clone(&self.server), self.report.clone());

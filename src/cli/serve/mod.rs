@@ -3,7 +3,7 @@
 //! `args` is its command line; `command` starts and stops it. `plan` makes listeners and an
 //! `agent_pool` of the effective configuration. `listening` keeps the listeners open, changes them
 //! on a reload and accepts clients; `server` finds each one its agent, or sends an error. `systemd`
-//! notifies the service manager.
+//! notifies the service manager, and `terminal` informs a person.
 //!
 //! # Why
 //!
@@ -20,6 +20,7 @@ mod on_disconnect;
 mod plan;
 mod server;
 mod systemd;
+mod terminal;
 
 pub(super) use args::Serve;
 pub(super) use command::{config_file, run, sockets};

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::agent_pool::{Agent, ConnectionLimit, ConnectionSlot, ListenerState};
+use super::terminal::Visit;
 use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
@@ -133,6 +134,7 @@ impl Server {
                 return unavailable;
             }
         };
+        let _visit = Visit::begin(&client.peer, agent);
         match self.reattach(client, agent).await {
             Some(client) => {
                 self.run_conversation(client, agent, listener, transport)
