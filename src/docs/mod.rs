@@ -31,6 +31,7 @@ macro_rules! topics {
 }
 
 topics! {
+    install "install" "packages, platforms, and a first try without an editor"
     editors "editors" "set up an editor"
     remote "remote" "reach an agent on another machine, or let others reach yours"
     security "security" "who is admitted, and what a remote agent may do on this machine"
