@@ -14,7 +14,7 @@ use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, doctor, endpoints, examples,
     exit, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes, replay,
-    serve, shell, status, stderr, token, top, try_agent,
+    serve, shell, short_help, status, stderr, token, top, try_agent,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -143,7 +143,7 @@ enum Command {
 /// The definition of the command line.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command()
+    short_help::shorten(Cli::command())
 }
 
 /// Runs the program with the arguments of this process.
@@ -191,7 +191,7 @@ fn execute() -> ExitCode {
             Err(error) => exit::fail(exit::USAGE, &error),
         };
     }
-    let mut command = without_empty_variables(Cli::command());
+    let mut command = without_empty_variables(command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed.map_err(with_tip) {

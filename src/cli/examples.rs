@@ -72,7 +72,8 @@ Examples:
   acp-relay demo --deny
       The client rejects it.";
 
-const SERVE: &str = "\
+/// Of `serve`, without the endpoints.
+pub(super) const SERVE: &str = "\
 Examples:
   acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
       One agent process for each client. Port 0 chooses a free port.
@@ -85,7 +86,8 @@ Examples:
   acp-relay serve --record recordings --on-disconnect detach -- goose acp
       Every conversation in a file; an agent whose client is disconnected waits for it.";
 
-const CONNECT: &str = "\
+/// Of `connect`, without the endpoints.
+pub(super) const CONNECT: &str = "\
 Examples, for the agent's command in the settings of an editor:
   acp-relay connect ssh://devbox/goose
       An agent on a machine that ssh reaches, with acp-relay there.

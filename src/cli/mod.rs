@@ -8,8 +8,8 @@
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `target` finds the agent that a command line names, and `joined` keeps remote ones;
 //!   `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
-//!   `framing`, `traces`, `agent_connect` and `examples` are options and help; `exit` has the exit
-//!   codes, and prints the error of a subcommand that fails.
+//!   `framing`, `traces`, `agent_connect`, `examples` and `short_help` are options and help; `exit`
+//!   has the exit codes, and prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
 //!   `admin` serves monitoring, `status_text` formats it, and `http` is the HTTP server of the admin
 //!   listener and of `inspect open`.
@@ -70,6 +70,7 @@ mod rpc_client;
 mod runtime;
 mod serve;
 mod shell;
+mod short_help;
 mod shutdown;
 mod state;
 mod status;

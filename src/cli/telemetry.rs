@@ -43,6 +43,7 @@ pub(super) struct LogArgs {
         long = "log-format",
         global = true,
         display_order = 1001,
+        hide_short_help = true,
         env = "ACP_RELAY_LOG_FORMAT",
         value_name = "FORM",
         value_enum,

@@ -88,6 +88,24 @@ fn help_prints_the_page_of_the_subcommand() {
 }
 
 #[test]
+fn short_help_fits_on_two_screens_and_names_the_long_one() {
+    for name in ["serve", "connect", "try"] {
+        let (short, long) = (stdout(&[name, "-h"]), stdout(&[name, "--help"]));
+        let lines = short.lines().count();
+        assert!(lines <= 48, "{lines} lines:\n{short}");
+        let last = short.lines().last().unwrap();
+        assert!(last.ends_with("`--help` shows all options."), "{last}");
+        assert!(!short.contains("elephant+http"), "{short}");
+        for option in ["--record-strict", "--log-format"] {
+            assert!(!short.contains(option) && long.contains(option), "{option}");
+        }
+        for option in ["--agent-dialect", "--record <DIR>", "--log <LEVEL>"] {
+            assert!(short.contains(option), "{name} -h: {option}");
+        }
+    }
+}
+
+#[test]
 fn the_readme_is_short_and_links_to_every_page() {
     let readme = read("README.md");
     let length = readme.chars().count();

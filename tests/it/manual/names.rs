@@ -214,8 +214,12 @@ fn parse(line: &str) {
 fn every_subcommand_has_examples_that_parse() {
     let mut count = 0;
     for (path, command) in COMMANDS.iter() {
-        let help = command.get_after_help().map(ToString::to_string);
-        let help = help.unwrap_or_default();
+        let texts = [command.get_after_help(), command.get_after_long_help()];
+        let help: String = texts
+            .iter()
+            .flatten()
+            .map(|text| format!("{text}\n"))
+            .collect();
         assert!(path.contains(' ') || help.contains("Examples"), "{path}");
         let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
         let lines = lines.filter(|line| line.starts_with("acp-relay "));
