@@ -70,7 +70,9 @@ Examples:
   acp-relay demo
       The client allows what the agent asks for.
   acp-relay demo --deny
-      The client rejects it.";
+      The client rejects it.
+  acp-relay demo --open
+      Then the viewer shows the recorded conversation in a browser.";
 
 /// Of `serve`, without the endpoints.
 pub(super) const SERVE: &str = "\

@@ -28,6 +28,7 @@ mod agent_connect;
 mod agents;
 mod announcement;
 mod assets;
+mod browser;
 mod check;
 mod command_line;
 mod common;

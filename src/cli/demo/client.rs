@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{self, Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
@@ -16,8 +16,10 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use crate::cli::inspect;
 use crate::cli::rpc_client::{Failure, Performer, RpcClient};
 use crate::cli::{console, exit, processes, runtime, shutdown};
+use crate::observe::recorder::Folder;
 use crate::proxy::StopSignals;
 
 /// How long the serving relay may take until it listens.
@@ -37,6 +39,12 @@ pub(in crate::cli) struct Demo {
     /// Refuse the agent's edit instead of allowing it
     #[arg(long)]
     deny: bool,
+    /// Record the conversation into a file in this folder
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Show the recording in a browser, until Ctrl-C; without --record it is deleted then
+    #[arg(long)]
+    open: bool,
 }
 
 /// What the client does for the agent.
@@ -47,29 +55,62 @@ struct Editor<'a> {
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
-    processes::run_and_reap(|| runtime::drive(Builder::new_current_thread(), run_client(args.deny)))
+    let builder = match args.open {
+        true => Builder::new_multi_thread(),
+        false => Builder::new_current_thread(),
+    };
+    processes::run_and_reap(|| runtime::drive(builder, run_client(args)))
 }
 
 /// Runs the client until it is asked to stop; dropping the future removes everything it created.
-async fn run_client(deny: bool) -> ExitCode {
+async fn run_client(args: &Demo) -> ExitCode {
     let stop = StopSignals::default();
     if let Err(code) = shutdown::watch(stop.clone(), None) {
         return code;
     }
-    match stop.requested.run_until_cancelled(play(deny)).await {
+    let temporary = (args.open && args.record.is_none()).then(temporary_folder);
+    let temporary = match temporary.transpose() {
+        Ok(temporary) => temporary,
+        Err(error) => return exit::fail(exit::SYSTEM, &error),
+    };
+    let record = args.record.as_deref();
+    let record = record.or_else(|| temporary.as_ref().map(tempfile::TempDir::path));
+    let record = match record.map(recordings_folder).transpose() {
+        Ok(record) => record,
+        Err(fault) => return exit::fail(exit::CANNOT_CREATE, &fault),
+    };
+    let played = play(args.deny, record.as_deref(), args.record.is_some());
+    match stop.requested.run_until_cancelled(played).await {
         None => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
-        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Ok(())) => match record {
+            Some(folder) if args.open => inspect::show(&folder, 0, true, stop).await,
+            _ => ExitCode::SUCCESS,
+        },
         Some(Err(error)) if error.is::<io::Error>() => exit::fail(exit::SYSTEM, &error),
         Some(Err(error)) => exit::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
     }
 }
 
-/// Runs the client, with everything it needs.
-async fn play(deny: bool) -> Result<(), Failure> {
+fn temporary_folder() -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("acp-relay-demo-").tempdir()
+}
+
+/// The absolute path of a folder for recordings, which is created now: the relay's own error would
+/// not be seen.
+fn recordings_folder(folder: &Path) -> Result<PathBuf, String> {
+    let created = path::absolute(folder).and_then(|folder| {
+        Folder::new(&folder, "", 0)?;
+        Ok(folder)
+    });
+    created.map_err(|error| format!("cannot record into {}: {error}", folder.display()))
+}
+
+/// Runs the client, with everything it needs. The conversation is recorded in `record`, which is
+/// named at the end if it `remains`.
+async fn play(deny: bool, record: Option<&Path>, remains: bool) -> Result<(), Failure> {
     let program = std::env::current_exe()?;
-    let folder = tempfile::Builder::new()
-        .prefix("acp-relay-demo-")
-        .tempdir()?;
+    let folder = temporary_folder()?;
     let file = folder.path().join("greeting.txt");
     fs::write(&file, BEFORE)?;
     let talk = folder.path().join("agent.jsonl");
@@ -81,6 +122,11 @@ async fn play(deny: bool) -> Result<(), Failure> {
     ))?;
     let mut connect = relay(program.as_os_str())
         .args(["connect", &address])
+        .args(
+            record
+                .into_iter()
+                .flat_map(|folder| [Path::new("--record"), folder]),
+        )
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -126,6 +172,13 @@ async fn play(deny: bool) -> Result<(), Failure> {
     ))?;
     if (after == BEFORE) != deny {
         return Err("the file does not have the expected content after the turn".into());
+    }
+    if let Some(folder) = record.filter(|_| remains) {
+        let folder = folder.to_string_lossy();
+        let word = shell_words::quote(&folder);
+        show(&format!(
+            "\nrecorded in {folder}; to see it in a browser:  acp-relay inspect open {word}"
+        ))?;
     }
     show(
         "\nNext:  acp-relay serve -- YOUR-AGENT   and, as the editor's agent,   acp-relay connect ENDPOINT",

@@ -23,3 +23,4 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
+pub(super) use viewer::show;

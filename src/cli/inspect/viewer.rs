@@ -1,13 +1,22 @@
 //! `acp-relay inspect open`: recordings in a browser.
 //!
 //! The listener speaks HTTP/1.1 on loopback, for one person; `crate::viewer` answers.
+//!
+//! Other users of the machine can read the arguments of programs. So the browser that is started
+//! here is given another address, which leads to the page once.
 
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect};
+use axum::routing::get;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -15,8 +24,8 @@ use tokio::runtime::Builder;
 use super::select::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, Socket};
-use crate::cli::random::random;
-use crate::cli::{dialect, exit, runtime, shutdown};
+use crate::cli::random::{random, random_hex};
+use crate::cli::{browser, dialect, exit, runtime, shutdown};
 use crate::proxy::StopSignals;
 use crate::recording::{NotRecording, Recording};
 use crate::viewer::{Viewer, ViewerAccess, router, single_file};
@@ -33,6 +42,9 @@ pub(super) struct Open {
     /// Write the page to this file instead: it shows recordings that are dropped onto it
     #[arg(long, value_name = "OUT.html", conflicts_with = "port")]
     page: Option<PathBuf>,
+    /// Do not start a browser; one is started only if stdout is a terminal
+    #[arg(long, conflicts_with = "page")]
+    no_browser: bool,
 }
 
 /// Runs the subcommand.
@@ -43,12 +55,69 @@ pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     check_path(&args.path)?;
-    let viewer = Viewer::of(&args.path, dialect::describe_rule).map_err(|error| {
-        let place = args.path.display();
-        exit::fail(exit::NO_INPUT, &format!("{place}: {error}"))
-    })?;
-    let serving = serve(viewer, args.port);
+    let serving = async {
+        let stop = StopSignals::default();
+        match shutdown::watch(stop.clone(), None) {
+            Ok(()) => show(&args.path, args.port, !args.no_browser, stop).await,
+            Err(code) => code,
+        }
+    };
     Ok(runtime::drive(Builder::new_multi_thread(), serving))
+}
+
+/// Serves the recordings at `path` until `stop`, and prints the address, which a browser is started
+/// with if one is wanted and stdout is a terminal.
+pub(in crate::cli) async fn show(
+    path: &Path,
+    port: u16,
+    with_browser: bool,
+    stop: StopSignals,
+) -> ExitCode {
+    let viewer = match Viewer::of(path, dialect::describe_rule) {
+        Ok(viewer) => viewer,
+        Err(error) => {
+            let fault = format!("{}: {error}", path.display());
+            return exit::fail(exit::NO_INPUT, &fault);
+        }
+    };
+    let (listener, access, address) = match bind(port).await {
+        Ok(bound) => bound,
+        Err(error) => {
+            let fault = format!("cannot listen on loopback: {error}");
+            return exit::fail(exit::UNAVAILABLE, &fault);
+        }
+    };
+    let printed = console::print(&address, exit::SUCCESS);
+    if printed != ExitCode::SUCCESS {
+        return printed;
+    }
+    note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
+    let mut routes = router("", &viewer, &access, || {});
+    if with_browser && console::size().is_some() {
+        match open_once(routes.clone(), &address, &access) {
+            Ok(with_entry) => routes = with_entry,
+            Err(why) => note(&format!("No browser was started: {why}")),
+        }
+    }
+    http::serve(Socket::Tcp(listener), routes, stop.requested).await;
+    viewer.close();
+    ExitCode::SUCCESS
+}
+
+/// Starts a browser with an address that leads to the page once; returns `routes` with this address.
+fn open_once(routes: Router, address: &str, access: &ViewerAccess) -> Result<Router, String> {
+    let token = random_hex::<16>().map_err(|error| error.to_string())?;
+    let (page, unused) = (access.path(), Arc::new(AtomicBool::new(true)));
+    let entry = get(move || async move {
+        match unused.swap(false, Relaxed) {
+            true => Redirect::to(&page).into_response(),
+            false => StatusCode::NOT_FOUND.into_response(),
+        }
+    });
+    let origin = address.strip_suffix(&access.path()).unwrap_or(address);
+    // Requests wait until the listener is served.
+    browser::start(&format!("{origin}/once/{token}"))?;
+    Ok(routes.route(&format!("/once/{token}"), entry))
 }
 
 /// Prints why a path is neither a folder nor a recording. A recording that has just begun may be
@@ -62,29 +131,6 @@ fn check_path(path: &Path) -> Result<(), ExitCode> {
         Ok(()) | Err(NotRecording::Empty) => Ok(()),
         Err(misfit) => Err(report_unusable(path, &misfit)),
     }
-}
-
-async fn serve(viewer: Viewer, port: u16) -> ExitCode {
-    let stop = StopSignals::default();
-    if let Err(code) = shutdown::watch(stop.clone(), None) {
-        return code;
-    }
-    let (listener, access, address) = match bind(port).await {
-        Ok(bound) => bound,
-        Err(error) => {
-            let fault = format!("cannot listen on loopback: {error}");
-            return exit::fail(exit::UNAVAILABLE, &fault);
-        }
-    };
-    let printed = console::print(&address, exit::SUCCESS);
-    if printed != ExitCode::SUCCESS {
-        return printed;
-    }
-    note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
-    let routes = router("", &viewer, &access, || {});
-    http::serve(Socket::Tcp(listener), routes, stop.requested).await;
-    viewer.close();
-    ExitCode::SUCCESS
 }
 
 /// A listener at a port of loopback, any when it is 0, with the address of its page.

@@ -9,3 +9,4 @@ mod resources;
 mod dialects;
 mod stderr;
 mod stops;
+mod browser;
