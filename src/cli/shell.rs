@@ -28,6 +28,23 @@ Examples:
   acp-relay man --dir ~/.local/share/man/man1
       A page for each subcommand; `man acp-relay-serve` finds them.";
 
+/// Offers recordings and folders after `inspect`, besides what clap's script for bash offers.
+const BASH_RECORDINGS: &str = r#"
+_acp_relay_recordings() {
+    _acp__relay "$@"
+    if [[ ${COMP_WORDS[1]} == inspect && $COMP_CWORD -gt 2 && $2 != -* ]] &&
+        [[ $3 != -* || ${#COMPREPLY[@]} -eq 0 ]]; then
+        local IFS=$'\n'
+        COMPREPLY+=($(compgen -d -- "$2"; compgen -f -X '!*.acpr' -- "$2"
+            compgen -f -X '!*.acpr.zst' -- "$2"))
+        compopt -o filenames 2>/dev/null
+    fi
+}
+"#;
+
+/// The same for zsh: the action of an argument.
+const ZSH_RECORDINGS: &str = r#":_files -g "*.acpr(|.zst)"' \"#;
+
 /// Non-ASCII characters in our texts, and their replacement in roff.
 const PLAIN: [(char, &str); 4] = [('…', "..."), ('→', "\\(->"), ('←', "\\(<-"), ('⇄', "<->")];
 
@@ -49,13 +66,18 @@ pub(super) struct Manual {
     dir: Option<PathBuf>,
 }
 
-/// Offers the names of dialects and profiles where one is expected, instead of files.
+/// Offers the names of dialects and well-known agents where one is expected, instead of files.
 fn with_names(command: Command) -> Command {
     let offer = |arg: Arg| {
         let is = |name: &str| arg.get_value_names().is_some_and(|all| all[0] == name);
         let names: Vec<&str> = match () {
             () if is("DIALECT") => dialect_options::names().collect(),
-            () if is("PROFILE") => agents::profile_names().collect(),
+            () if ["PROFILE", "AGENT", "NAME|ENDPOINT"]
+                .iter()
+                .any(|name| is(name)) =>
+            {
+                agents::profile_names().collect()
+            }
             () => return arg,
         };
         arg.value_parser(PossibleValuesParser::new(names))
@@ -73,7 +95,37 @@ pub(super) fn completions(args: &Completions, command: Command) -> ExitCode {
     // clap_complete 4.6 takes the hyphen in our name for a separator of subcommands where it lists
     // their arguments, so that bash would not find those.
     let script = script.replace("acp__subcmd__relay", "acp__relay");
+    let script = match args.shell {
+        Shell::Bash => {
+            script.replace(
+                "complete -F _acp__relay ",
+                "complete -F _acp_relay_recordings ",
+            ) + BASH_RECORDINGS
+        }
+        Shell::Zsh => script.lines().map(with_recordings).collect(),
+        _ => script,
+    };
     console::print(&script, exit::SUCCESS)
+}
+
+/// A line of the script for zsh, whose argument takes recordings only if its help says so.
+fn with_recordings(line: &str) -> String {
+    let is_recording = [
+        "The recording",
+        "Recordings",
+        "A recording",
+        "Folders, or recordings",
+    ]
+    .iter()
+    .any(|begin| line.contains(&format!(" -- {begin}")));
+    let action = [":_files' \\", ":_default' \\"].into_iter();
+    let mut rest = action.filter_map(|action| line.strip_suffix(action));
+    match rest.next() {
+        Some(rest) if is_recording && !line.contains("capture") => {
+            format!("{rest}{ZSH_RECORDINGS}\n")
+        }
+        _ => format!("{line}\n"),
+    }
 }
 
 /// Prints the manual page of `command`, or writes it and those of its subcommands.

@@ -1,6 +1,7 @@
 //! What shells and packagers use: the version, completions, manual pages.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::program::relay;
@@ -35,6 +36,10 @@ fn shells_complete_every_subcommand() {
 
 /// The completions of bash for the last of these words.
 fn offered(words: &str) -> String {
+    offered_in(&std::env::temp_dir(), words)
+}
+
+fn offered_in(place: &Path, words: &str) -> String {
     let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
     let ask = r#"
         function=$(complete -p acp-relay); function=${function##*-F }; function=${function%% *}
@@ -46,7 +51,11 @@ fn offered(words: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("complete.bash");
     std::fs::write(&file, script).unwrap();
-    let output = Command::new("bash").arg("--norc").arg(&file).output();
+    let output = Command::new("bash")
+        .arg("--norc")
+        .arg(&file)
+        .current_dir(place)
+        .output();
     let output = output.unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     String::from_utf8(output.stdout)
@@ -70,9 +79,47 @@ fn bash_completes_subcommands_their_flags_and_values() {
         ("dialect show goos", "goose"),
         ("help insp", "inspect"),
         ("install z", "zed"),
+        ("install zed goo", "goose"),
+        ("connect goo", "goose"),
+        ("try goo", "goose"),
     ] {
         assert_eq!(offered(words), offers, "{words}");
     }
+}
+
+#[test]
+fn recordings_are_completed_and_other_files_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["talk.acpr", "talk.001.acpr.zst", "talk.txt"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    std::fs::create_dir(folder.path().join("talks")).unwrap();
+    for (words, offers) in [
+        ("inspect show ta", "talks talk.acpr talk.001.acpr.zst"),
+        (
+            "inspect verify --json ta",
+            "talks talk.acpr talk.001.acpr.zst",
+        ),
+        (
+            "inspect diff talk.acpr ta",
+            "talks talk.acpr talk.001.acpr.zst",
+        ),
+        ("inspect show --js", "--json"),
+        ("inspect sc", "scrub"),
+    ] {
+        assert_eq!(offered_in(folder.path(), words), offers, "{words}");
+    }
+    let script = String::from_utf8(run(&["completions", "zsh"]).stdout).unwrap();
+    let action = r#"_files -g "*.acpr(|.zst)"'"#;
+    for begin in ["':file -- The recording; ", "'*::words -- Recordings; "] {
+        let mut lines = script.lines().filter(|line| line.starts_with(begin));
+        assert!(lines.clone().count() > 0, "{begin}");
+        assert!(lines.all(|line| line.contains(action)), "{begin}");
+    }
+    let mut captures = script
+        .lines()
+        .filter(|line| line.contains("or a capture of"));
+    assert!(captures.all(|line| !line.contains(action)));
 }
 
 #[test]
