@@ -3,7 +3,8 @@
 //! `acp` checks, `recording::capture` reads files, `repairs` finds the rules that repair a
 //! violation, and `findings` formats the results.
 
-use std::io::{self, BufRead};
+use std::fs;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use super::console::Output;
 use super::dialect::Tables;
 use super::dialect_options::choice;
 use super::findings::{CheckSummary, line_json, line_text};
+use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit};
 use crate::acp::Checker;
@@ -76,6 +78,13 @@ pub(super) fn run(args: &Check) -> ExitCode {
         Ok(library) => Arc::new(library),
         Err(trouble) => return trouble.fail(),
     };
+    let _progress = (!args.json).then(|| {
+        let lengths = args.files.iter().map(|path| match fs::metadata(path) {
+            Ok(data) if data.is_file() => Some(data.len()),
+            _ => None,
+        });
+        Progress::start(lengths.sum::<Option<u64>>().unwrap_or(0))
+    });
     let mut out = Output::new();
     let mut all = CheckSummary::default();
     let mut unreadable = false;
@@ -117,7 +126,7 @@ fn check_file(
     out: &mut Output,
 ) -> io::Result<()> {
     let reader: Box<dyn BufRead> = if path == Path::new("-") {
-        capture::expanded(console::input())?
+        capture::expanded(BufReader::new(Counted(console::input())))?
     } else {
         capture::open(path)?
     };

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-use super::exit;
+use super::{exit, progress};
 
 /// Why a file cannot be used, as text for the user.
 pub(super) fn explain(error: &io::Error) -> String {
@@ -20,14 +20,17 @@ pub(super) fn explain(error: &io::Error) -> String {
 
 /// Our stdout, buffered.
 pub(super) struct Output {
-    to: io::BufWriter<io::Stdout>,
+    to: io::BufWriter<Stdout>,
     failed: Option<io::Error>,
 }
+
+/// Our stdout, from whose terminal a display of progress is erased before anything is printed.
+struct Stdout(io::Stdout);
 
 impl Output {
     pub(super) fn new() -> Self {
         Self {
-            to: io::BufWriter::new(io::stdout()),
+            to: io::BufWriter::new(Stdout(io::stdout())),
             failed: None,
         }
     }
@@ -66,6 +69,17 @@ impl Output {
     pub(super) fn done(mut self, code: u8) -> ExitCode {
         self.flush();
         printed(code, self.failed.map_or(Ok(()), Err))
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        progress::erase();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -111,6 +125,7 @@ pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: 
 /// Prints on stderr a note that belongs to the printed output, synchronously and in full. Errors
 /// are ignored.
 pub(super) fn note(text: &str) {
+    progress::erase();
     // One call, so that no line of the log is written into it.
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

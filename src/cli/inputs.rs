@@ -4,6 +4,7 @@
 //! be a filter.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,6 +71,14 @@ pub(super) fn distinct(files: &[PathBuf]) -> Vec<PathBuf> {
         }
     }
     once
+}
+
+/// The bytes of all segments of these recordings.
+pub(super) fn total_bytes(files: &[PathBuf]) -> u64 {
+    let recordings = files.iter().filter_map(|file| Recording::of(file).ok());
+    let segments = recordings.flat_map(|recording| recording.segments);
+    let lengths = segments.filter_map(|segment| fs::metadata(segment).ok());
+    lengths.map(|data| data.len()).sum()
 }
 
 /// Whether an argument names a file, even one that does not exist.

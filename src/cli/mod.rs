@@ -60,6 +60,7 @@ mod over_ssh;
 mod policy;
 mod probe;
 mod processes;
+mod progress;
 mod random;
 mod rate_limit;
 mod record;

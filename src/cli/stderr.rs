@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::log_redaction::LineRedactor;
+use super::progress;
 use super::rate_limit::LineLimit;
 
 /// Most lines in the queue. More are dropped and counted.
@@ -131,6 +132,7 @@ impl Stderr {
 
 /// Writes all bytes; an error cannot be reported and ends it.
 fn write_all(mut bytes: &[u8]) {
+    progress::erase();
     let stderr = rustix::stdio::stderr();
     while !bytes.is_empty() {
         match rustix::io::write(stderr, bytes) {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::{Entry, Header, LineError, PackedReader, Parsed, RecordedEvent, SegmentReader};
 
@@ -55,10 +56,17 @@ pub enum NotRecording {
 #[derive(Debug)]
 pub enum SegmentSource {
     /// Not packed.
-    Plain(File),
+    Plain(SegmentFile),
     /// Packed.
-    Packed(Box<PackedReader<File>>),
+    Packed(Box<PackedReader<SegmentFile>>),
 }
+
+/// A segment's file. Its reads are reported, see [`on_read`].
+#[derive(Debug)]
+pub struct SegmentFile(File);
+
+/// Who is told of reads.
+static ON_READ: OnceLock<fn(u64)> = OnceLock::new();
 
 /// All segments of one recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +91,12 @@ impl NotRecording {
     }
 }
 
+/// Calls `report` with the number of bytes of each read of a segment's file in this process, for a
+/// display of progress. Only the first call has an effect.
+pub fn on_read(report: fn(u64)) {
+    let _ = ON_READ.set(report);
+}
+
 /// Opens one segment, packed or not.
 ///
 /// # Errors
@@ -101,8 +115,8 @@ pub(super) fn open_source(path: &Path) -> io::Result<SegmentSource> {
         file.rewind()?;
     }
     Ok(match head == ZSTD || ends_with(path, PACKED) {
-        true => SegmentSource::Packed(Box::new(PackedReader::new(file)?)),
-        false => SegmentSource::Plain(file),
+        true => SegmentSource::Packed(Box::new(PackedReader::new(SegmentFile(file))?)),
+        false => SegmentSource::Plain(SegmentFile(file)),
     })
 }
 
@@ -280,6 +294,22 @@ fn split_name(path: &Path) -> (String, Option<(u64, String)>) {
 
 fn ends_with(path: &Path, ending: &str) -> bool {
     path.to_string_lossy().ends_with(ending)
+}
+
+impl Read for SegmentFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(into)?;
+        if let Some(report) = ON_READ.get() {
+            report(count as u64);
+        }
+        Ok(count)
+    }
+}
+
+impl Seek for SegmentFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
 }
 
 impl Read for SegmentSource {

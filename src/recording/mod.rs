@@ -53,7 +53,9 @@ pub use event::{
 };
 pub use exchanges::{Exchange, ExchangeAnswer, Exchanges};
 pub use expand::{expand, one_line};
-pub use files::{NotRecording, PACKED, PLAIN, Recording, SegmentSource, open, recordings};
+pub use files::{
+    NotRecording, PACKED, PLAIN, Recording, SegmentFile, SegmentSource, on_read, open, recordings,
+};
 pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};

@@ -14,8 +14,9 @@ use super::select::{Part, Recordings, Selection};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::findings::{event_json, event_line, suite};
-use crate::cli::inputs::split_filter;
+use crate::cli::inputs::{split_filter, total_bytes};
 use crate::cli::junit::{self, Suite};
+use crate::cli::progress::Progress;
 use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
@@ -55,7 +56,13 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     if args.list {
         return Ok(list(args.json));
     }
-    let mut recordings = Recordings::of(split_filter(&args.words, args.filter.as_ref())?);
+    let (files, filter) = split_filter(&args.words, args.filter.as_ref())?;
+    let _progress = (!args.json).then(|| {
+        // A filter selects by what was found in all of the recording.
+        let passes = if filter.is_some() { 3 } else { 2 };
+        Progress::start(passes * total_bytes(&files))
+    });
+    let mut recordings = Recordings::of((files, filter));
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
     recordings.each(|to, selection| {

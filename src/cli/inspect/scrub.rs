@@ -14,7 +14,8 @@ use tempfile::NamedTempFile;
 use super::select::{recording, report_uncreatable, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
-use crate::cli::inputs::distinct;
+use crate::cli::inputs::{distinct, total_bytes};
+use crate::cli::progress::Progress;
 use crate::cli::random::random;
 use crate::jsonrpc::{Kind, Limits, is_json};
 use crate::recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
@@ -59,6 +60,7 @@ pub(super) fn run(args: &Scrub) -> Result<ExitCode, ExitCode> {
         let what = format!("{}: several copies need a folder", to.display());
         return Err(exit::fail(exit::USAGE, &what));
     }
+    let _progress = (!args.json).then(|| Progress::start(total_bytes(&from)));
     let mut done = Ok(ExitCode::SUCCESS);
     for from in &from {
         // The first error counts; the others are copied nevertheless.

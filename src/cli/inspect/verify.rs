@@ -12,7 +12,8 @@ use super::select::{Recordings, open_unchecked, report_unreadable, report_unusab
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;
 use crate::cli::exit;
-use crate::cli::inputs::distinct;
+use crate::cli::inputs::{distinct, total_bytes};
+use crate::cli::progress::Progress;
 use crate::jsonrpc::printable;
 use crate::recording::{NotRecording, verify};
 
@@ -39,7 +40,10 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
         },
         (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
     };
-    let mut recordings = Recordings::of((distinct(&args.files), None));
+    let files = distinct(&args.files);
+    // Once for the files, and once for the translations in them.
+    let _progress = (!args.json).then(|| Progress::start(2 * total_bytes(&files)));
+    let mut recordings = Recordings::of((files, None));
     let mut code = exit::SUCCESS;
     recordings.each(|to, selection| {
         if !check(args, &selection.file, &tables, &mut to.output)? {

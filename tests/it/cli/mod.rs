@@ -10,3 +10,4 @@ mod dialects;
 mod stderr;
 mod stops;
 mod browser;
+mod progress;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use crate::cli::progress;
 use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
 use crate::recording::parse_json;
 
@@ -58,6 +59,7 @@ impl Capture {
     ) -> Result<Self, String> {
         let mut capture = Self::of(format);
         for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            progress::advance(line.len() as u64);
             if line.trim_ascii().is_empty() {
                 continue;
             }

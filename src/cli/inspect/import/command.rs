@@ -1,8 +1,8 @@
 //! The command line of `inspect import`: `formats` reads a file into a `capture`, whose messages become
 //! events.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::formats;
 use crate::cli::console::{self, print};
 use crate::cli::exit;
 use crate::cli::inspect::select::{report_uncreatable, report_unreadable};
+use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
 use crate::observe::recorder::{EventEncoder, create};
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
@@ -46,13 +47,19 @@ pub(in crate::cli::inspect) struct Import {
 
 /// Runs the subcommand.
 pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
-    let text = if args.from.as_os_str() == "-" {
-        let mut text = Vec::new();
-        console::input().read_to_end(&mut text).map(|_| text)
-    } else {
-        fs::read(&args.from)
+    let from: io::Result<Box<dyn Read>> = match args.from.as_os_str() == "-" {
+        true => Ok(Box::new(console::input())),
+        false => File::open(&args.from).map(|file| Box::new(file) as _),
     };
+    let text = from.and_then(|from| {
+        let _progress = (!args.json).then(|| Progress::start(0));
+        let mut text = Vec::new();
+        Counted(from).read_to_end(&mut text).map(|_| text)
+    });
     let text = text.map_err(|error| report_unreadable(&args.from, &error))?;
+    // The messages are first found, and then redacted and written.
+    let length = text.len() as u64;
+    let _progress = (!args.json).then(|| Progress::start(2 * length));
     let mut capture = formats::read(&text)
         .map_err(|why| exit::fail(exit::DATA, &format!("{}: {why}", args.from.display())))?;
     if capture.began == 0 {
@@ -133,6 +140,7 @@ fn recording(capture: &Capture, redactor: Redactor, id: String) -> (Vec<u8>, u64
         if let Some(run) = passed.take_if(|run| !item.passed || run.to != item.to) {
             encoder.event(0, &EventKind::Passed(run));
         }
+        progress::advance(item.bytes.len() as u64);
         let n = encoder.add_captured(item.t, item.hop, item.to, &item.bytes);
         if item.passed {
             let run = passed.get_or_insert(Passed {

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::capture::{Capture, Item, Parts, micros};
 use crate::acp;
+use crate::cli::progress;
 use crate::jsonrpc::text::members;
 use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
 use crate::recording::capture::{LineContent, Lines};
@@ -176,6 +177,7 @@ fn lines(text: &[u8]) -> Result<Capture, String> {
     let mut last = 0;
     // Reading from memory does not fail.
     for line in Lines::new(text).flatten() {
+        progress::advance(line.bytes.len() as u64);
         let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
