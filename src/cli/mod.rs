@@ -18,7 +18,8 @@
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
 //!   allocator, threads, signals and files; `random` is the system's random numbers,
 //!   `announcement` records for other programs of the user where relays listen. `console` is
-//!   stdin and stdout of the subcommands that carry no conversation.
+//!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
+//!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
 //! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
 //!   `check`, `junit` and `inputs` to the subcommands that check recordings.
 
@@ -53,6 +54,7 @@ mod joined;
 mod junit;
 mod limits;
 mod listeners;
+mod local_time;
 mod log_redaction;
 mod manual;
 mod memory;

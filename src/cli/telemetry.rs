@@ -4,13 +4,22 @@
 //! logged.
 
 use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
 use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
+use tracing::field::{Field, Visit};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::{RecordFields, VisitOutput as _};
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
+use tracing_subscriber::fmt::time::FormatTime;
 
+use super::local_time::local_time;
 use super::stderr;
+use crate::transport::current_time;
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -52,6 +61,15 @@ pub(super) struct LogArgs {
     format: LogFormat,
 }
 
+/// The time of a line at a terminal.
+struct LocalClock;
+
+/// The fields of a line at a terminal: without the names of notes, which are for programs.
+struct WithoutNotes;
+
+/// Passes all fields but the names of notes on.
+struct NoteFilter<'a>(&'a mut dyn Visit);
+
 /// Checks an `env-filter` directive.
 ///
 /// # Errors
@@ -74,14 +92,18 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
         // A detailed log is not rate-limited.
         stderr::lift_rate_limit();
     }
-    let colour = std::io::stderr().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let is_terminal = std::io::stderr().is_terminal();
+    let has_colour =
+        is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| stderr::Log)
-        .with_ansi(colour && form == LogFormat::Human)
+        .with_ansi(has_colour && form == LogFormat::Human)
         .with_target(false);
     match form {
+        LogFormat::Human if is_terminal => {
+            log.with_timer(LocalClock).fmt_fields(WithoutNotes).init();
+        }
         LogFormat::Human => log.init(),
         LogFormat::Json => log
             .json()
@@ -115,4 +137,36 @@ fn filter(level: &str) -> Result<EnvFilter, String> {
     };
     let read = builder.parse(&level);
     read.map_err(|error| fault(&error.to_string()))
+}
+
+impl FormatTime for LocalClock {
+    fn format_time(&self, to: &mut Writer<'_>) -> fmt::Result {
+        to.write_str(&local_time(current_time().unix))
+    }
+}
+
+impl<'w> FormatFields<'w> for WithoutNotes {
+    fn format_fields<R: RecordFields>(&self, to: Writer<'w>, fields: R) -> fmt::Result {
+        let mut visitor = DefaultVisitor::new(to, true);
+        fields.record(&mut NoteFilter(&mut visitor));
+        visitor.finish()
+    }
+}
+
+impl Visit for NoteFilter<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() != "note" {
+            self.0.record_debug(field, value);
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() != "note" {
+            self.0.record_str(field, value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.0.record_error(field, value);
+    }
 }

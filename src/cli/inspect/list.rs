@@ -12,6 +12,7 @@ use serde_json::json;
 use super::select::{recording, report_unreadable};
 use crate::cli::console::Output;
 use crate::cli::exit;
+use crate::cli::local_time::local_time;
 use crate::cli::text::{Paint, Tone, duration, seconds, size};
 use crate::jsonrpc::{Kind, printable};
 use crate::recording::rfc3339;
@@ -29,7 +30,8 @@ pub(super) struct List {
     json: bool,
 }
 
-/// The heading of the text output.
+/// The heading of the text output; at a terminal, the local time is before it.
+const BEGAN: &str = "began                ";
 const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
 
 /// The summary of a recording.
@@ -39,6 +41,8 @@ struct Summary<'r> {
     segments: &'r [PathBuf],
     id: String,
     began: String,
+    #[serde(skip)]
+    began_micros: u64,
     #[serde(serialize_with = "seconds")]
     lasted: u64,
     client: String,
@@ -75,13 +79,19 @@ pub(super) fn run(args: &List) -> ExitCode {
     let mut output = Output::new();
     let paint = Paint::of(&output);
     if !args.json && !found.is_empty() {
-        output.line(paint.tone(Tone::Strong, HEADING));
+        let began = output.columns().map_or("", |_| BEGAN);
+        output.line(paint.tone(Tone::Strong, &format!("{began}{HEADING}")));
     }
     for recording in &found {
         let summary = Summary::of(recording);
         output.line(match args.json {
             true => json!(summary).to_string(),
-            false => paint.line(0, None, &summary.line()),
+            false => {
+                let seconds = summary.began_micros / 1_000_000;
+                let began = output.columns().map(|_| local_time(seconds) + "  ");
+                let line = began.unwrap_or_default() + &summary.line();
+                paint.line(0, None, &line)
+            }
         });
         if !output.is_open() {
             break;
@@ -106,6 +116,7 @@ impl<'r> Summary<'r> {
                 Ok(Parsed::Header(header)) if at == 0 => {
                     summary.id = header.id;
                     summary.began = rfc3339(header.began);
+                    summary.began_micros = header.began;
                     summary.client = header.client.name;
                     summary.agent = header.agent.name;
                     summary.redact = header.redaction.mode;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -15,6 +15,7 @@ use super::store::new_token;
 use crate::auth::{Agents, Grant, Key, check_name, read_agents};
 use crate::cli::console::Output;
 use crate::cli::joined::Invitation;
+use crate::cli::local_time::local_time;
 use crate::cli::state::StateError;
 use crate::cli::{console, exit};
 use crate::jsonrpc::parse_duration;
@@ -197,8 +198,11 @@ fn list(json: bool, store: &Store) -> Result<ExitCode, StateError> {
                 } else {
                     "until"
                 };
-                let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-                format!("{word} {}", httpdate::fmt_http_date(at))
+                let at = match console::size() {
+                    Some(_) => local_time(at),
+                    None => httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(at)),
+                };
+                format!("{word} {at}")
             }
         };
         text.push_str(&format!(

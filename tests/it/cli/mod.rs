@@ -11,3 +11,4 @@ mod stderr;
 mod stops;
 mod browser;
 mod progress;
+mod local_times;
