@@ -12,7 +12,7 @@ use super::{
 pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     match to {
         Endpoint::Exec(argv) => process::find_program(argv, &setup.launch).map(drop),
-        Endpoint::Ssh(_) => ssh::check(to),
+        Endpoint::Ssh(_) => ssh::check(to, setup),
         Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
             (added(to, setup)?.check)(to)
         }

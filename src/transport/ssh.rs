@@ -61,8 +61,8 @@ struct SshStream<R> {
 }
 
 /// Checks that `ssh` can be started.
-pub(super) fn check(to: &Endpoint) -> Result<(), OpenError> {
-    let found = process::find_program(&["ssh".into()], &launch());
+pub(super) fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
+    let found = process::find_program(&["ssh".into()], &launch(setup));
     found.map(drop).map_err(|error| not_started(to, error))
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn connect(
     at: &SshEndpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let child = process::spawn(&command(at), &launch(), &setup.limits).await;
+    let child = process::spawn(&command(at), &launch(setup), &setup.limits).await;
     let Child {
         stdin,
         mut stdout,
@@ -115,8 +115,8 @@ fn command(at: &SshEndpoint) -> Vec<OsString> {
 }
 
 /// Everything but the relay's secrets, so that ssh finds its agent for keys and its prompts.
-fn launch() -> Launch {
-    let mut launch = Launch::default();
+fn launch(setup: &Setup) -> Launch {
+    let mut launch = setup.launch.clone();
     if std::env::var_os(ASKPASS).is_none() {
         launch.env.push((ASKPASS.into(), "force".into()));
     }

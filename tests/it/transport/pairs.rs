@@ -2,18 +2,21 @@
 //!
 //! A child process and our own stdin cannot be reached within one process, so this binary is
 //! started a second time: the near end is the child, which reads stdin, writes stdout and forwards
-//! everything to the far end over a Unix socket.
+//! everything to the far end over a Unix socket. A script that starts it is the `ssh` of that
+//! transport.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on has failed; clippy knows only functions marked so"
 )]
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
-    CloseReason, Endpoint, FrameSink, FrameStream, Link, Setup, Tls, registry,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, SSH_READY, Setup, Tls, registry,
 };
 use tempfile::TempDir;
 
@@ -53,7 +56,7 @@ pub(super) fn schemes() -> Vec<&'static str> {
 pub(super) fn listening() -> Vec<&'static str> {
     schemes()
         .into_iter()
-        .filter(|scheme| !["exec", "http"].contains(scheme))
+        .filter(|scheme| !["exec", "http", "ssh"].contains(scheme))
         .collect()
 }
 
@@ -92,12 +95,26 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
         return over_http(limits).await;
     }
     let dir = tempfile::tempdir().unwrap();
-    let child = scheme == "exec";
-    let (at, setup) = place(if child { "unix" } else { scheme }, limits, &dir);
+    let child = ["exec", "ssh"].contains(&scheme);
+    let (at, mut setup) = place(if child { "unix" } else { scheme }, limits, &dir);
     let mut listener = listen(&at, &setup).await;
     let mut address = listener.address();
     if child {
         address = second_process(&address);
+    }
+    if let ("ssh", Endpoint::Exec(words)) = (scheme, &address) {
+        let words = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
+        let script = format!("#!/bin/sh\necho '{SSH_READY}'\nexec {words}\n");
+        std::fs::write(dir.path().join("ssh"), script).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(dir.path().join("ssh"), mode).unwrap();
+        let path = format!(
+            "{}:{}",
+            dir.path().display(),
+            std::env::var("PATH").unwrap()
+        );
+        setup.launch.env = vec![("PATH".into(), path.into())];
+        address = "ssh://devbox".parse().unwrap();
     }
     let connecting = registry::connect(&address, &setup);
     let (client, server) = tokio::join!(connecting, accept(&mut *listener));

@@ -191,7 +191,9 @@ fn messages_before_a_close_arrive_and_one_direction_may_end_before_the_other() {
             assert!(next(&mut *server.rx).await.is_none(), "it stays ended");
         };
         tokio::join!(sending, receiving);
-        assert_eq!(client.peer.half_close, server.peer.half_close);
+        // The end of ssh's stream is the end of the conversation there.
+        let half_close = server.peer.half_close && pair.scheme != "ssh";
+        assert_eq!(client.peer.half_close, half_close);
         if !client.peer.half_close {
             return;
         }
@@ -208,7 +210,7 @@ fn a_peer_that_vanishes_ends_the_stream() {
         send(&mut *pair.client.tx, numbered(1)).await.unwrap();
         // A child that is dropped is killed before it forwards what it has read, and a POST is cut off.
         let mut client = Some(pair.client);
-        if !["exec", "http"].contains(&pair.scheme) {
+        if !["exec", "http", "ssh"].contains(&pair.scheme) {
             client = None;
         }
         let got = received(&mut *pair.server.rx).await;
