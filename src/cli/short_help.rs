@@ -18,7 +18,7 @@ const SERVE: [&str; 10] = [
     "agent-dialect",
     "record.dir",
 ];
-const CONNECT: [&str; 8] = [
+const CONNECT: [&str; 7] = [
     "join",
     "guard",
     "root",
@@ -26,16 +26,14 @@ const CONNECT: [&str; 8] = [
     "agent-dialect",
     "record.dir",
     "agents.bearer-file",
-    "agents.pin-sha256",
 ];
-const TRY: [&str; 7] = [
+const TRY: [&str; 6] = [
     "cwd",
     "permission",
     "json",
     "agent-dialect",
     "record.dir",
     "agents.bearer-file",
-    "agents.pin-sha256",
 ];
 
 /// The last lines of `-h`.
