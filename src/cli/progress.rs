@@ -95,13 +95,14 @@ fn line(done: u64, total: u64, elapsed: Duration) -> String {
         return format!("{:.1} MiB read", done as f64 / f64::from(1 << 20));
     }
     // A file may have grown.
-    let share = (done as f64 / total as f64).clamp(1e-6, 1.0);
+    let share = (done as f64 / total as f64).min(1.0);
+    let percent = (share * 100.0).floor();
     let left = elapsed.as_secs_f64() * (1.0 / share - 1.0);
-    let left = match left.ceil() {
-        seconds if seconds < 100.0 => format!("{seconds} s"),
-        seconds => format!("{} min", (seconds / 60.0).ceil()),
-    };
-    format!("{:.0} %, {left} left", (share * 100.0).floor())
+    match left.ceil() {
+        _ if percent < 1.0 => "0 %".to_owned(),
+        seconds if seconds < 100.0 => format!("{percent} %, {seconds} s left"),
+        seconds => format!("{percent} %, {} min left", (seconds / 60.0).ceil()),
+    }
 }
 
 impl<R: Read> Read for Counted<R> {
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(after(2, 25, 100), "25 %, 6 s left");
         assert_eq!(after(10, 1, 100), "1 %, 17 min left");
         assert_eq!(after(10, 120, 100), "100 %, 0 s left");
-        assert_eq!(after(10, 0, 100), "0 %, 166667 min left");
+        assert_eq!(after(10, 0, 100), "0 %");
         assert_eq!(after(2, 5 << 19, 0), "2.5 MiB read");
     }
 }

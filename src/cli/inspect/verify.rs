@@ -15,7 +15,7 @@ use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
 use crate::jsonrpc::printable;
-use crate::recording::{NotRecording, verify};
+use crate::recording::{NotRecording, Recording, verify};
 
 /// The arguments of `inspect verify`.
 #[derive(Debug, Args)]
@@ -41,8 +41,14 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
         (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
     };
     let files = distinct(&args.files);
-    // Once for the files, and once for the translations in them.
-    let _progress = (!args.json).then(|| Progress::start(2 * total_bytes(&files)));
+    let _progress = (!args.json).then(|| {
+        let (translated, plain): (Vec<_>, Vec<_>) = files
+            .iter()
+            .cloned()
+            .partition(|file| may_be_translated(file));
+        // Translations are repeated after the files were checked.
+        Progress::start(total_bytes(&plain) + 2 * total_bytes(&translated))
+    });
     let mut recordings = Recordings::of((files, None));
     let mut code = exit::SUCCESS;
     recordings.each(|to, selection| {
@@ -52,6 +58,19 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
         Ok(())
     });
     Ok(recordings.done(code))
+}
+
+/// Whether a side of a recorded conversation had a dialect.
+fn may_be_translated(file: &Path) -> bool {
+    let header = Recording::of(file)
+        .ok()
+        .and_then(|recording| recording.header());
+    header.is_some_and(|header| {
+        let dialects = [&header.client, &header.agent].map(|peer| &*peer.dialect);
+        dialects
+            .iter()
+            .any(|name| !["", "canonical"].contains(name))
+    })
 }
 
 /// Checks one recording, and prints the result. Returns whether it is intact.
