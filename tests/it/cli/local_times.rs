@@ -1,7 +1,5 @@
 //! Times at a terminal, which are local.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
