@@ -10,7 +10,7 @@ use super::admission::announced_ports;
 use super::config::{self, CheckLevel, ConfigFile};
 use super::console::{Output, counted};
 use super::install::installed;
-use super::state::{StateDir, StateError};
+use super::state::StateDir;
 use super::target::{self, AgentArgument};
 use super::text::{Paint, Tone};
 use super::token::Store;
@@ -120,18 +120,12 @@ fn state_and_tokens(found: &mut Vec<Finding>) {
     let state = StateDir::find().and_then(|state| state.lock().map(|_| state.file("")));
     match state {
         Ok(path) => area.add(State::Good, path.display().to_string()),
-        Err(fault) => {
-            let remedy = "set ACP_RELAY_STATE_DIR to a directory of your own";
-            area.add(State::Bad, with_remedy(&fault, remedy));
-        }
+        Err(fault) => area.add(State::Bad, fault.to_string()),
     }
     let mut area = Area("tokens", found);
     let store = Store::find(None);
     match store.and_then(|store| Ok((store.own_token()?, store.keyring()?))) {
-        Err(fault) => area.add(
-            State::Bad,
-            with_remedy(&fault, "run `acp-relay token show` then"),
-        ),
+        Err(fault) => area.add(State::Bad, fault.to_string()),
         Ok((own, others)) => {
             let now = current_time().unix;
             let own = if own.is_some() {
@@ -154,14 +148,6 @@ fn state_and_tokens(found: &mut Vec<Finding>) {
             Ok(_) => area.add(State::Good, name),
             Err(fault) => area.add(State::Bad, fault.to_string()),
         }
-    }
-}
-
-/// An error of a private file; one that says what to do needs no other remedy.
-fn with_remedy(fault: &StateError, remedy: &str) -> String {
-    match fault {
-        StateError::Unsafe(text) => text.clone(),
-        StateError::Unavailable(text) => format!("{text}; {remedy}"),
     }
 }
 

@@ -89,7 +89,10 @@ impl StateDir {
     pub(super) fn lock(&self) -> Result<File, StateError> {
         let unavailable = |fault: io::Error| {
             let path = self.0.display();
-            StateError::Unavailable(format!("the directory {path} cannot be used ({fault})"))
+            StateError::Unavailable(format!(
+                "the directory {path} cannot be used ({fault}); make it yours, or name another one \
+                 in {VARIABLE}"
+            ))
         };
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);

@@ -12,8 +12,8 @@ use super::{Endpoint, OpenError, OpenErrorKind};
 /// The message for a refused connection.
 pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
 /// The remedy for a server that answers 401 or 403.
-pub(super) const CHECK_TOKEN: &str =
-    "Check the token, --bearer-file, and what else the server asks for";
+pub(super) const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
+     the server asks for";
 
 impl OpenError {
     /// An error of `endpoint`; `what` is a clause.

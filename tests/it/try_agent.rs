@@ -105,6 +105,19 @@ fn an_interrupt_cancels_the_turn() {
 }
 
 #[test]
+fn an_agent_that_ignores_the_cancellation_is_stopped() {
+    let mut terminal = Terminal::start(relay(&words(
+        &["work"],
+        &[("session/prompt", json!([says("working")]))],
+    )));
+    terminal.expect("working");
+    let pid = Pid::from_raw(terminal.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let (printed, status) = terminal.end();
+    assert_eq!(status.code(), Some(3), "{printed}");
+}
+
+#[test]
 fn without_a_terminal_a_permission_is_rejected_unless_allowed() {
     for (args, answer) in [
         (&["go"][..], "no"),

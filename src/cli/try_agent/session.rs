@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::report::Observations;
@@ -17,6 +19,9 @@ use crate::cli::{console, exit};
 
 /// ACP's code for a session that needs authentication first.
 const AUTH_REQUIRED: i64 = -32000;
+
+/// Time that an agent has to end a cancelled turn.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// How the last turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +149,16 @@ impl<'a> Session<'a> {
             token: self.interrupted,
             notification: ("session/cancel", json!({ "sessionId": session })),
         };
-        let done = client.request("session/prompt", params, self, Some(interrupt));
-        let done = done.await?;
+        let interrupted = self.interrupted;
+        let unanswered = async {
+            interrupted.cancelled().await;
+            sleep(CANCEL_GRACE).await;
+        };
+        let done = tokio::select! {
+            done = client.request("session/prompt", params, self, Some(interrupt)) => done?,
+            // An agent that does not know `session/cancel` is stopped with its conversation.
+            () = unanswered => json!({ "stopReason": "cancelled" }),
+        };
         let reason = done["stopReason"].as_str().unwrap_or_default();
         self.screen.show(&Shown::Stopped(reason));
         Ok(match reason {
