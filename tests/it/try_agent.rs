@@ -162,6 +162,18 @@ fn the_exit_code_is_how_the_turn_ended() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("Log in with X"), "{printed}");
     assert_eq!(output.status.code(), Some(77), "{printed}");
+    // The method that is given is used before the session is opened.
+    let words = words(
+        &["go", "--authenticate", "x"],
+        &[
+            ("authenticate", json!([says("$line"), { "result": {} }])),
+            ("session/prompt", stops("end_turn")),
+        ],
+    );
+    let output = run_on(&words, b"");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains(r#""methodId":"x""#), "{printed}");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
 }
 
 #[test]

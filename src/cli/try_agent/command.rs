@@ -56,6 +56,9 @@ pub(in crate::cli) struct Try {
     /// The session's working directory, as a path on the agent's machine [default: this one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Log in by this method of the agent before the session is opened, by its id
+    #[arg(long, value_name = "METHOD")]
+    authenticate: Option<String>,
     /// How to answer the agent's permission requests [default: ask at a terminal, otherwise reject]
     #[arg(long, value_enum, value_name = "HOW")]
     permission: Option<Permission>,
@@ -142,7 +145,8 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     let mut screen = Screen::new(args.json);
     let client = async {
         let (from, to) = split(ours);
-        let mut session = Session::new(&mut screen, &asked.requested, permission);
+        let mut session =
+            Session::new(&mut screen, &asked.requested, permission, args.authenticate);
         let cwd = cwd.unwrap_or_default();
         // The client's end of the pipe is dropped with it, which ends the conversation.
         let client = RpcClient::new(from, to);

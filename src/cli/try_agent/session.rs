@@ -53,6 +53,8 @@ pub(super) struct Session<'a> {
     /// Cancelled when the person wants the turn to end.
     interrupted: &'a CancellationToken,
     permission: Permission,
+    /// The method to log in by.
+    login: Option<String>,
 }
 
 impl Outcome {
@@ -73,11 +75,13 @@ impl<'a> Session<'a> {
         screen: &'a mut Screen,
         interrupted: &'a CancellationToken,
         permission: Permission,
+        login: Option<String>,
     ) -> Self {
         Self {
             screen,
             interrupted,
             permission,
+            login,
         }
     }
 
@@ -101,6 +105,10 @@ impl<'a> Session<'a> {
             .show(&Shown::Initialized(&about, dialect.as_deref()));
         if prompt.is_none() && !at_terminal {
             return Ok(Outcome::Ended);
+        }
+        if let Some(method) = self.login.take() {
+            let login = json!({ "methodId": method });
+            self.call(&mut client, "authenticate", login).await?;
         }
         let session = json!({ "cwd": cwd, "mcpServers": [] });
         let session = match self.call(&mut client, "session/new", session).await {
