@@ -55,6 +55,7 @@ second_lane() {
     part "self-test of readme.py" python3 readme.py --prove
     part "the commands of the README and the manual" python3 readme.py
     part "ssh, and its connection that breaks" python3 ssh.py
+    part "try, with every agent" python3 try.py
     part "the units, checked by systemd" python3 systemd.py
     part "self-test of prometheus.py" python3 prometheus.py --prove
     part "Prometheus, with our alerts and dashboard" python3 prometheus.py
