@@ -8,6 +8,7 @@ pub mod dialect;
 pub mod policy;
 pub mod recording;
 pub mod auth;
+pub mod link;
 pub mod agent_connect;
 pub mod transport;
 pub mod conversation;

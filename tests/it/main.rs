@@ -22,6 +22,7 @@ mod framing;
 mod inspect;
 mod install;
 mod jsonrpc;
+mod link;
 mod manual;
 mod metrics;
 mod process;

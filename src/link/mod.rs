@@ -1,0 +1,29 @@
+//! A resumable link: two relays keep the messages of a conversation through any number of lost
+//! connections, each of which is an *attachment* of the link.
+//!
+//! Nothing here does I/O or reads a clock. [`Header`] is the line before each message on the wire,
+//! [`ReplayBuffer`] the messages that the peer has not acknowledged, [`LinkState`] one end of a link
+//! with its sequence numbers and acknowledgements, [`Backoff`] and [`Retention`] when to reconnect
+//! and how long to keep the agent meanwhile.
+//!
+//! # Why
+//!
+//! **Numbers and generations, both.** A late message of a connection that was given up is refused
+//! by its generation, and again by its number; either suffices, and a fault in one does no harm.
+//!
+//! **An acknowledgement means that the message was handled**: it is in the next queue of this
+//! process. What was not acknowledged is sent again, so nothing is lost; what comes twice is dropped
+//! by its number.
+//!
+//! **A gap is never skipped.** A number beyond the expected one ends the attachment, and the next
+//! one begins where this end stands.
+
+mod header;
+mod replay_buffer;
+mod retention;
+mod state;
+
+pub use header::{End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, Welcome};
+pub use replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
+pub use retention::{Backoff, Retention};
+pub use state::{AttachError, LinkCounts, LinkState, Received};

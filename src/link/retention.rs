@@ -1,0 +1,65 @@
+//! When to connect again, and how long an agent is kept without a client.
+
+use std::time::Duration;
+
+/// The first attempt comes within this time, the next ones within a time that doubles.
+const FIRST: Duration = Duration::from_millis(250);
+const BASE: Duration = Duration::from_millis(500);
+const MAX: Duration = Duration::from_secs(15);
+
+/// The times between attempts to connect. Each is random, so that the clients of a relay that was
+/// restarted do not come at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backoff {
+    attempts: u32,
+}
+
+/// How long the agent of a lost client is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// While it is idle, or after its turn has ended.
+    pub idle: Duration,
+    /// At most, whatever it does.
+    pub limit: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(10 * 60),
+            limit: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+impl Backoff {
+    /// The time to the next attempt; `random` is from 0 to 1, and `retry_after` what the peer asked
+    /// for.
+    pub fn next(&mut self, random: f64, retry_after: Option<Duration>) -> Duration {
+        let longest = match self.attempts {
+            0 => FIRST,
+            attempts => BASE.saturating_mul(1 << (attempts - 1).min(5)).min(MAX),
+        };
+        self.attempts += 1;
+        let wait = longest.mul_f64(random.clamp(0.0, 1.0));
+        wait.max(retry_after.unwrap_or_default())
+    }
+
+    /// The connection was good for long enough.
+    pub const fn reset(&mut self) {
+        self.attempts = 0;
+    }
+}
+
+impl Retention {
+    /// Until when the agent is kept whose client was lost at `lost`. `turn_ended` is when its last
+    /// turn has ended, if that was after the loss; `None` while a turn runs.
+    #[must_use]
+    pub fn until(&self, lost: Duration, turn_ended: Option<Duration>) -> Duration {
+        let cap = lost + self.limit;
+        match turn_ended {
+            Some(ended) => (ended.max(lost) + self.idle).min(cap),
+            None => cap,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The resumable link: its headers, its state machines, and a simulation of lost connections.
+
+mod header;
+mod simulation;
+mod state;

@@ -1,0 +1,150 @@
+//! One end of a link, the replay buffer, and the times of reconnection.
+
+use std::time::Duration;
+
+use acp_relay::jsonrpc::Frame;
+use acp_relay::link::{
+    AttachError, Backoff, Exhausted, LinkState, Received, ReplayBuffer, Retention, WrongAck,
+};
+
+const NOW: Duration = Duration::from_secs(1);
+
+fn frame(text: &'static str) -> Frame {
+    Frame::from(text)
+}
+
+fn attached() -> LinkState {
+    let mut link = LinkState::new(100);
+    link.attach(1, 1, 1000).unwrap();
+    link
+}
+
+#[test]
+fn what_was_not_acknowledged_is_written_again_on_the_next_attachment() {
+    let mut link = attached();
+    for text in ["a", "b", "c"] {
+        link.send(frame(text)).unwrap();
+    }
+    let written = |link: &mut LinkState| {
+        let all = std::iter::from_fn(|| link.next_to_write());
+        all.map(|(seq, ..)| seq).collect::<Vec<_>>()
+    };
+    assert_eq!(written(&mut link), [1, 2, 3]);
+    link.acknowledged(1, 1, None).unwrap();
+    assert!(link.detach(1));
+    // Nothing is written without an attachment.
+    assert_eq!(link.next_to_write(), None);
+    link.send(frame("d")).unwrap();
+    link.attach(2, 3, 1000).unwrap();
+    assert_eq!(written(&mut link), [3, 4]);
+    assert_eq!(link.counts().repeated, 1);
+    assert_eq!(link.sent().bytes(), 2);
+}
+
+#[test]
+fn old_attachments_are_refused_and_what_they_bring_late_is_dropped() {
+    let mut link = attached();
+    link.attach(3, 1, 0).unwrap();
+    let behind = link.attach(3, 1, 0).unwrap_err();
+    assert_eq!(behind, AttachError::Generation(3, 3));
+    assert_eq!(link.receive(1, 1, 1, NOW), Received::Stale);
+    assert!(!link.detach(1));
+    assert_eq!(link.receive(3, 1, 1, NOW), Received::Deliver);
+    assert_eq!(link.receive(3, 1, 1, NOW), Received::Duplicate);
+    assert_eq!(link.receive(3, 3, 1, NOW), Received::Gap);
+    let counts = link.counts();
+    assert_eq!((counts.stale, counts.duplicates, counts.gaps), (1, 1, 1));
+}
+
+#[test]
+fn an_attachment_that_does_not_fit_changes_nothing() {
+    let mut link = attached();
+    link.send(frame("a")).unwrap();
+    link.next_to_write().unwrap();
+    link.acknowledged(1, 1, None).unwrap();
+    assert_eq!(link.attach(2, 1, 9), Err(AttachError::Behind(1)));
+    assert_eq!(link.attach(2, 0, 9), Err(AttachError::Behind(0)));
+    let ahead = WrongAck { ack: 2, last: 1 };
+    assert_eq!(link.attach(2, 3, 9), Err(AttachError::Ahead(ahead)));
+    assert_eq!(link.generation(), 1);
+    // An acknowledgement of what was never sent ends the attachment; an old one is no fault.
+    assert_eq!(link.acknowledged(1, 2, None), Err(ahead));
+    assert_eq!(link.acknowledged(1, 0, None), Ok(()));
+}
+
+#[test]
+fn the_window_and_the_limit_hold_messages_back() {
+    let mut link = LinkState::new(4);
+    link.attach(1, 1, 3).unwrap();
+    for text in ["ab", "cd"] {
+        assert!(link.has_room(false));
+        link.send(frame(text)).unwrap();
+    }
+    // An answer or a cancellation may still be sent.
+    assert!(!link.has_room(false));
+    assert!(link.has_room(true));
+    assert_eq!(link.next_to_write().unwrap().0, 1);
+    assert_eq!(link.next_to_write(), None);
+    link.acknowledged(1, 1, None).unwrap();
+    assert_eq!(link.next_to_write().unwrap().0, 2);
+    // A message larger than the window is sent alone.
+    let mut buffer = ReplayBuffer::default();
+    buffer.push(frame("larger")).unwrap();
+    assert_eq!(buffer.next(1).unwrap().0, 1);
+}
+
+#[test]
+fn acknowledgements_are_due_after_some_time_messages_or_bytes() {
+    let mut link = attached();
+    assert_eq!(link.ack_due(), None);
+    link.receive(1, 1, 10, NOW);
+    assert_eq!(link.ack_due(), Some(NOW + Duration::from_millis(50)));
+    link.receive(1, 2, 64 << 10, NOW);
+    assert_eq!(link.ack_due(), Some(NOW));
+    assert_eq!(link.acknowledge(), 2);
+    assert_eq!(link.ack_due(), None);
+    for seq in 3..35 {
+        link.receive(1, seq, 1, NOW);
+    }
+    assert_eq!(link.ack_due(), Some(NOW));
+    // One that is written with a message needs none of its own.
+    link.send(frame("a")).unwrap();
+    assert_eq!(link.next_to_write().unwrap().1, 34);
+    assert_eq!(link.ack_due(), None);
+}
+
+#[test]
+fn the_last_number_is_not_used() {
+    let mut link = LinkState::with_numbers(100, u64::MAX - 1);
+    link.attach(1, u64::MAX - 1, 100).unwrap();
+    assert_eq!(link.send(frame("a")), Ok(u64::MAX - 1));
+    assert_eq!(link.send(frame("b")), Err(Exhausted));
+    assert_eq!(link.receive(1, u64::MAX - 1, 1, NOW), Received::Deliver);
+    assert_eq!(link.expected(), u64::MAX);
+    assert_eq!(link.next_to_write().unwrap().1, u64::MAX - 1);
+}
+
+#[test]
+fn attempts_come_at_once_and_then_more_and_more_rarely() {
+    let mut backoff = Backoff::default();
+    let longest: Vec<u128> = (0..8)
+        .map(|_| backoff.next(1.0, None).as_millis())
+        .collect();
+    assert_eq!(longest, [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000]);
+    assert_eq!(backoff.next(0.0, None), Duration::ZERO);
+    let asked = Duration::from_secs(60);
+    assert_eq!(backoff.next(0.5, Some(asked)), asked);
+    backoff.reset();
+    assert_eq!(backoff.next(1.0, None).as_millis(), 250);
+}
+
+#[test]
+fn an_agent_is_kept_until_its_turn_has_ended_and_some_time_more() {
+    let keeps = Retention::default();
+    let [lost, minutes, day] = [1000, 600, 86_400].map(Duration::from_secs);
+    assert_eq!(keeps.until(lost, Some(Duration::ZERO)), lost + minutes);
+    let ended = lost + Duration::from_secs(3600);
+    assert_eq!(keeps.until(lost, Some(ended)), ended + minutes);
+    assert_eq!(keeps.until(lost, None), lost + day);
+    assert_eq!(keeps.until(lost, Some(lost + day)), lost + day);
+}
