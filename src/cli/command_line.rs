@@ -27,6 +27,10 @@ const EXAMPLES: &str = "\
 Examples:
   acp-relay demo
       Run a complete turn between a small agent and a small client, through two relays.
+  acp-relay try goose \"What is in this folder?\"
+      Talk to an agent at the terminal, without an editor.
+  acp-relay install zed ssh://devbox/goose
+      Add an agent on a machine that ssh reaches to the settings of an editor.
   acp-relay serve --listen ws://127.0.0.1:9000 -- goose acp
       On the machine with the agent: one agent process for each client that connects.
   acp-relay install zed ws://127.0.0.1:9000

@@ -19,7 +19,7 @@ pub(super) const DATA: u8 = 65;
 /// A file cannot be read (`EX_NOINPUT`).
 pub(super) const NO_INPUT: u8 = 66;
 /// A host's name does not resolve (`EX_NOHOST`).
-const NO_HOST: u8 = 68;
+pub(super) const NO_HOST: u8 = 68;
 /// A peer, program or port is not available (`EX_UNAVAILABLE`).
 pub(super) const UNAVAILABLE: u8 = 69;
 /// The operating system reported an error (`EX_OSERR`).

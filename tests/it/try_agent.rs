@@ -177,6 +177,18 @@ fn the_exit_code_is_how_the_turn_ended() {
 }
 
 #[test]
+fn an_agent_that_is_not_reached_is_unavailable() {
+    for agent in [
+        "tcp://127.0.0.1:1",
+        "ws://no-such-host.invalid",
+        "unix:/nonexistent/none",
+    ] {
+        let output = run_on(&["try", agent, "go"], b"");
+        assert_eq!(output.status.code(), Some(69), "{agent}: {output:?}");
+    }
+}
+
+#[test]
 fn a_script_gets_lines_of_json_with_the_rules_and_the_deviations() {
     // Recognised by its name as a dialect whose update kinds differ from those of v1.
     let about =

@@ -125,7 +125,13 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
                 &"stopped before the agent was reached",
             ));
         }
-        Some(Err(why)) => return Err(exit::fail(why.code(), &why)),
+        Some(Err(why)) => {
+            let code = match why.code() {
+                exit::NO_HOST => exit::UNAVAILABLE,
+                code => code,
+            };
+            return Err(exit::fail(code, &why));
+        }
         Some(Ok(link)) => link,
     };
     let context = &prepared.context;
