@@ -3,8 +3,9 @@
 //!
 //! Nothing here does I/O or reads a clock. [`Header`] is the line before each message on the wire,
 //! [`ReplayBuffer`] the messages that the peer has not acknowledged, [`LinkState`] one end of a link
-//! with its sequence numbers and acknowledgements, [`Backoff`] and [`Retention`] when to reconnect
-//! and how long to keep the agent meanwhile.
+//! with its sequence numbers and acknowledgements, [`LinkTable`] the links that a relay keeps and who
+//! may resume them, [`Backoff`] and [`Retention`] when to reconnect and how long to keep the agent
+//! meanwhile.
 //!
 //! # Why
 //!
@@ -22,8 +23,10 @@ mod header;
 mod replay_buffer;
 mod retention;
 mod state;
+mod table;
 
 pub use header::{End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, Welcome};
 pub use replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
 pub use retention::{Backoff, Retention};
 pub use state::{AttachError, LinkCounts, LinkState, Received};
+pub use table::{LinkTable, NewKeys, TableLimits};

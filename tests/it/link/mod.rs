@@ -3,3 +3,4 @@
 mod header;
 mod simulation;
 mod state;
+mod table;

@@ -1,0 +1,195 @@
+//! The links that a relay keeps: who may resume which, and how many there may be.
+//!
+//! # Why
+//!
+//! **Two keys of a link are valid until the newer one was used.** A key is for one resumption, and
+//! the next one comes with the welcome; if that is lost with its connection, the client has only
+//! the key before.
+//!
+//! **A key alone admits nobody.** The client has authenticated on its new connection, and has to be
+//! the principal that the link belongs to. The answer is the same for a wrong key, a link of
+//! another principal and a link that never was, so none can be searched for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::header::{Hello, Refusal, RefusalCode, Welcome};
+use crate::auth::{AuthMethod, Digest, Principal};
+
+/// The version of the protocol.
+const VERSION: u32 = 1;
+
+/// The links of a relay, each with what it is kept for.
+#[derive(Debug)]
+pub struct LinkTable<T> {
+    links: HashMap<String, Kept<T>>,
+    limits: TableLimits,
+}
+
+/// How many links there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableLimits {
+    /// Of one principal.
+    pub of_principal: usize,
+    /// In all.
+    pub in_all: usize,
+}
+
+/// Random texts for a new link and a new key, of at least 128 bits each.
+#[derive(Clone, Debug)]
+pub struct NewKeys {
+    /// The name of the link, if it is new.
+    pub link: String,
+    /// Its epoch, if it is new.
+    pub epoch: String,
+    /// The key for the next resumption.
+    pub key: String,
+}
+
+/// One link.
+#[derive(Debug)]
+struct Kept<T> {
+    principal: Arc<Principal>,
+    epoch: String,
+    generation: u64,
+    /// The key of the last resumption's welcome, and the one before, until that is used.
+    keys: [Option<Digest>; 2],
+    value: T,
+}
+
+impl<T> LinkTable<T> {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: TableLimits) -> Self {
+        Self {
+            links: HashMap::new(),
+            limits,
+        }
+    }
+
+    /// Opens a link for a client, or resumes its own. Returns the greeting, whose `rx`, `grace_ms`
+    /// and `window` the caller fills in, with what the link is kept for.
+    ///
+    /// # Errors
+    /// The refusal to send; nothing has changed then.
+    pub fn open(
+        &mut self,
+        hello: &Hello,
+        principal: &Arc<Principal>,
+        new: NewKeys,
+        value: impl FnOnce() -> T,
+    ) -> Result<(Welcome, &mut T), Refusal> {
+        if !hello.v.contains(&VERSION) {
+            let detail = format!("only version {VERSION} is spoken here");
+            return Err(refusal(RefusalCode::Version, detail));
+        }
+        match &hello.link {
+            Some(link) => self.resume(link, hello, principal, new),
+            None => self.begin(hello, principal, new, value),
+        }
+    }
+
+    /// Forgets a link, whose conversation has ended.
+    pub fn remove(&mut self, link: &str) -> Option<T> {
+        self.links.remove(link).map(|kept| kept.value)
+    }
+
+    /// How many links there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    fn begin(
+        &mut self,
+        hello: &Hello,
+        principal: &Arc<Principal>,
+        new: NewKeys,
+        value: impl FnOnce() -> T,
+    ) -> Result<(Welcome, &mut T), Refusal> {
+        if principal.auth_method == AuthMethod::Anonymous {
+            let detail = "a link is kept for clients that have authenticated";
+            return Err(refusal(RefusalCode::Auth, detail));
+        }
+        let own = self
+            .links
+            .values()
+            .filter(|kept| *kept.principal == **principal);
+        let limits = &self.limits;
+        if own.count() >= limits.of_principal || self.links.len() >= limits.in_all {
+            let detail = "there are too many links; end one of them";
+            return Err(refusal(RefusalCode::Limit, detail));
+        }
+        let welcome = welcome(&new, hello.generation, false);
+        let kept = self.links.entry(new.link).insert_entry(Kept {
+            principal: Arc::clone(principal),
+            epoch: new.epoch,
+            generation: hello.generation,
+            keys: [Some(Digest::of(new.key.as_bytes())), None],
+            value: value(),
+        });
+        Ok((welcome, &mut kept.into_mut().value))
+    }
+
+    fn resume(
+        &mut self,
+        link: &str,
+        hello: &Hello,
+        principal: &Arc<Principal>,
+        new: NewKeys,
+    ) -> Result<(Welcome, &mut T), Refusal> {
+        let unknown = || {
+            let detail = "there is no such link, or its key is another one";
+            refusal(RefusalCode::UnknownLink, detail)
+        };
+        let kept = self.links.get_mut(link).ok_or_else(unknown)?;
+        let shown = Digest::of(hello.key.as_deref().unwrap_or_default().as_bytes());
+        let is_key = |key: &Option<Digest>| key.is_some_and(|key| key.is(&shown));
+        if *kept.principal != **principal || !kept.keys.iter().any(is_key) {
+            return Err(unknown());
+        }
+        if hello.epoch.as_ref() != Some(&kept.epoch) {
+            let detail = "the relay has lost the state of the link";
+            return Err(refusal(RefusalCode::EpochChanged, detail));
+        }
+        if hello.generation <= kept.generation {
+            let detail = format!("attachment {} was already begun", kept.generation);
+            return Err(refusal(RefusalCode::Busy, detail));
+        }
+        kept.generation = hello.generation;
+        kept.keys = [Some(Digest::of(new.key.as_bytes())), Some(shown)];
+        let keys = NewKeys {
+            link: link.to_owned(),
+            epoch: kept.epoch.clone(),
+            key: new.key,
+        };
+        Ok((welcome(&keys, hello.generation, true), &mut kept.value))
+    }
+}
+
+fn welcome(keys: &NewKeys, generation: u64, resumed: bool) -> Welcome {
+    Welcome {
+        v: VERSION,
+        link: keys.link.clone(),
+        epoch: keys.epoch.clone(),
+        generation,
+        key: keys.key.clone(),
+        resumed,
+        ..Welcome::default()
+    }
+}
+
+fn refusal(code: RefusalCode, detail: impl Into<String>) -> Refusal {
+    Refusal {
+        code,
+        rx: 0,
+        retry_after_ms: None,
+        detail: detail.into(),
+    }
+}

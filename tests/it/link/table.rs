@@ -1,0 +1,151 @@
+//! Which links are opened and resumed, and by whom.
+
+use std::sync::Arc;
+
+use acp_relay::auth::Principal;
+use acp_relay::link::{Hello, LinkTable, NewKeys, Refusal, RefusalCode, TableLimits, Welcome};
+
+const LIMITS: TableLimits = TableLimits {
+    of_principal: 2,
+    in_all: 3,
+};
+
+fn user(name: &str) -> Arc<Principal> {
+    Arc::new(Principal::user(name.into()))
+}
+
+fn keys(number: u32) -> NewKeys {
+    NewKeys {
+        link: format!("link {number}"),
+        epoch: format!("epoch {number}"),
+        key: format!("key {number}"),
+    }
+}
+
+fn hello(generation: u64) -> Hello {
+    Hello {
+        v: vec![1],
+        generation,
+        rx: 1,
+        ..Hello::default()
+    }
+}
+
+/// What a client says that was welcomed so.
+fn again(welcome: &Welcome, generation: u64) -> Hello {
+    Hello {
+        link: Some(welcome.link.clone()),
+        epoch: Some(welcome.epoch.clone()),
+        key: Some(welcome.key.clone()),
+        ..hello(generation)
+    }
+}
+
+/// Opens or resumes, with new keys of this number.
+fn open(
+    table: &mut LinkTable<u32>,
+    hello: &Hello,
+    who: &str,
+    number: u32,
+) -> Result<(Welcome, u32), Refusal> {
+    let opened = table.open(hello, &user(who), keys(number), || number);
+    opened.map(|(welcome, value)| (welcome, *value))
+}
+
+fn code(result: Result<(Welcome, u32), Refusal>) -> RefusalCode {
+    result.unwrap_err().code
+}
+
+#[test]
+fn a_link_is_resumed_by_its_principal_with_the_key_of_the_last_welcome() {
+    let mut table = LinkTable::new(LIMITS);
+    let (first, value) = open(&mut table, &hello(1), "ann", 1).unwrap();
+    assert!(!first.resumed);
+    let (second, same) = open(&mut table, &again(&first, 2), "ann", 2).unwrap();
+    assert!(second.resumed);
+    assert_eq!((value, same), (1, 1));
+    assert_eq!(
+        (second.link, second.epoch),
+        (first.link.clone(), first.epoch.clone())
+    );
+    assert_eq!(second.key, "key 2");
+    assert_eq!(table.remove(&first.link), Some(1));
+    assert!(table.is_empty());
+}
+
+#[test]
+fn a_key_is_valid_again_only_until_its_successor_was_used() {
+    let mut table = LinkTable::new(LIMITS);
+    let (first, _) = open(&mut table, &hello(1), "ann", 1).unwrap();
+    // This welcome is lost on its way, so the client tries with the key that it has.
+    open(&mut table, &again(&first, 2), "ann", 2).unwrap();
+    let (third, _) = open(&mut table, &again(&first, 3), "ann", 3).unwrap();
+    let (_, _) = open(&mut table, &again(&third, 4), "ann", 4).unwrap();
+    let old = open(&mut table, &again(&first, 5), "ann", 5);
+    assert_eq!(code(old), RefusalCode::UnknownLink);
+}
+
+#[test]
+fn a_stolen_key_a_wrong_key_and_an_unknown_link_are_refused_alike() {
+    let mut table = LinkTable::new(LIMITS);
+    let (first, _) = open(&mut table, &hello(1), "ann", 1).unwrap();
+    let stolen = open(&mut table, &again(&first, 2), "bob", 2).unwrap_err();
+    let mut wrong = again(&first, 2);
+    wrong.key = Some("key 0".to_owned());
+    let wrong_key = open(&mut table, &wrong, "ann", 2).unwrap_err();
+    wrong.key = None;
+    let no_key = open(&mut table, &wrong, "ann", 2).unwrap_err();
+    wrong.link = Some("link 9".to_owned());
+    let unknown = open(&mut table, &wrong, "ann", 2).unwrap_err();
+    assert_eq!([&stolen, &wrong_key, &no_key], [&unknown; 3]);
+    // None of them has changed the link.
+    open(&mut table, &again(&first, 2), "ann", 2).unwrap();
+}
+
+#[test]
+fn other_epochs_old_generations_and_versions_are_refused() {
+    let mut table = LinkTable::new(LIMITS);
+    let (first, _) = open(&mut table, &hello(5), "ann", 1).unwrap();
+    let mut changed = again(&first, 6);
+    changed.epoch = Some("epoch 0".to_owned());
+    assert_eq!(
+        code(open(&mut table, &changed, "ann", 2)),
+        RefusalCode::EpochChanged
+    );
+    assert_eq!(
+        code(open(&mut table, &again(&first, 5), "ann", 2)),
+        RefusalCode::Busy
+    );
+    let mut later = hello(1);
+    later.v = vec![2, 3];
+    assert_eq!(
+        code(open(&mut table, &later, "ann", 2)),
+        RefusalCode::Version
+    );
+    later.v.push(1);
+    assert!(open(&mut table, &later, "ann", 2).is_ok());
+}
+
+#[test]
+fn links_are_limited_and_kept_for_authenticated_clients_only() {
+    let mut table = LinkTable::new(LIMITS);
+    for number in 1..3 {
+        open(&mut table, &hello(1), "ann", number).unwrap();
+    }
+    assert_eq!(
+        code(open(&mut table, &hello(1), "ann", 3)),
+        RefusalCode::Limit
+    );
+    open(&mut table, &hello(1), "bob", 3).unwrap();
+    assert_eq!(
+        code(open(&mut table, &hello(1), "cat", 4)),
+        RefusalCode::Limit
+    );
+    assert_eq!(table.len(), 3);
+    let anonymous = Arc::new(Principal::anonymous());
+    let mut empty = LinkTable::new(LIMITS);
+    let refused = empty
+        .open(&hello(1), &anonymous, keys(1), || 0)
+        .unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Auth);
+}
