@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -13,12 +13,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::jsonrpc::Limits;
 use crate::transport::http::{accept_sockets, http_server};
+use crate::transport::owner;
 
 /// Connections at a time. A browser opens six.
 const MAX_CONNECTIONS: usize = 32;
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The user of a program that has sent a request over TCP, where the system can report it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientUser(pub(super) Option<u32>);
 
 /// The source of connections.
 #[derive(Debug)]
@@ -39,11 +44,21 @@ impl Socket {
     }
 }
 
+fn user_of(stream: &Stream) -> Option<u32> {
+    match stream {
+        Either::Left(tcp) => owner::of_socket(tcp.peer_addr().ok()?, tcp.local_addr().ok()?),
+        Either::Right(_) => None,
+    }
+}
+
 /// Serves `router` until `stop`.
 pub(super) async fn serve(socket: Socket, router: Router, stop: CancellationToken) {
     let builder = http_server(&Limits::default(), HEAD_TIMEOUT).http1_only();
     let serve = |stream, permit| {
-        let (builder, router, stop) = (builder.clone(), router.clone(), stop.clone());
+        let (builder, stop) = (builder.clone(), stop.clone());
+        let router = router
+            .clone()
+            .layer(Extension(ClientUser(user_of(&stream))));
         tokio::spawn(async move {
             let service = TowerToHyperService::new(router);
             let connection = builder.serve_connection(TokioIo::new(stream), service);

@@ -10,7 +10,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
 
 use super::agents::{check_name, profile};
-use super::config::AgentPart;
+use super::config::{self, AgentPart, ConfigFile};
 use super::state::{self, StateDir, StateError};
 use super::{console, endpoints, exit};
 use crate::auth::Token;
@@ -72,7 +72,17 @@ pub(super) fn receive(name: Option<&str>) -> Result<String, ExitCode> {
     read.map_err(|fault| exit::fail(exit::NO_INPUT, &format!("stdin: {fault}")))?;
     let invitation = Invitation::read(&line);
     let invitation = invitation.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
-    let name = name.map_or_else(|| invitation.name(), str::to_owned);
+    let file = ConfigFile::find().as_ref().map(config::load).transpose()?;
+    let agents = file.unwrap_or_default().agents;
+    let is_taken = |name: &str| agents.iter().any(|part| part.name.as_deref() == Some(name));
+    let name = name.map_or_else(|| invitation.name(is_taken), str::to_owned);
+    if is_taken(&name) {
+        let fault = format!(
+            "the configuration file has another agent called `{name}`; choose a name: acp-relay \
+             connect --join NAME"
+        );
+        return Err(exit::fail(exit::USAGE, &fault));
+    }
     invitation.keep(&name).map_err(|fault| fault.fail())?;
     Ok(name)
 }
@@ -169,8 +179,8 @@ impl Invitation {
     }
 
     /// The name for it: the agent's in the address, with the host's if that is the name of a
-    /// well-known agent, or the host's alone.
-    pub(super) fn name(&self) -> String {
+    /// well-known agent or taken, or the host's alone.
+    fn name(&self, is_taken: impl Fn(&str) -> bool) -> String {
         let Ok(Endpoint::Http(web)) = self.endpoint() else {
             return REMOTE.to_owned();
         };
@@ -178,7 +188,7 @@ impl Invitation {
         let agent = web.path.strip_prefix("/agents/");
         let agent = agent.and_then(|path| path.split('/').next());
         let name = match agent {
-            Some(agent) if profile(agent).is_some() => format!("{agent}-{host}"),
+            Some(agent) if profile(agent).is_some() || is_taken(agent) => format!("{agent}-{host}"),
             Some(agent) => agent.to_owned(),
             None => host.to_owned(),
         };

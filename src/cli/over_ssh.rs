@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::config::{self, Config, ConfigFile};
 use super::state::{self, StateDir, StateError};
@@ -169,6 +170,7 @@ impl AgentRelay {
             .env_remove("ACP_RELAY_CONFIG")
             .env_remove("ACP_RELAY_ADMIN")
             .spawn()?;
+        let pid = child.id();
         let ended = UnixDatagram::unbound()?;
         let notify = self.notify.clone();
         thread::spawn(move || {
@@ -176,31 +178,14 @@ impl AgentRelay {
             let code = code.and_then(|code| u8::try_from(code).ok());
             let _ = ended.send_to(&[code.unwrap_or(exit::UNAVAILABLE)], notify);
         });
-        let until = Instant::now() + START_TIMEOUT;
-        let mut message = [0; 4096];
-        let ended = loop {
-            let left = until.saturating_duration_since(Instant::now());
-            // Zero would be no limit.
-            notified.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-            let length = notified
-                .recv(&mut message)
-                .map_err(|error| match error.kind() {
-                    io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-                    _ => error,
-                })?;
-            match &message[..length] {
-                [code] => break Some(*code),
-                text if text
-                    .split(|byte| *byte == b'\n')
-                    .any(|line| line == b"READY=1") =>
-                {
-                    break None;
-                }
-                _ => {}
-            }
-        };
+        let answer = wait_until_ready(&notified);
         let _ = std::fs::remove_file(&self.notify);
-        Ok(ended)
+        if answer.is_err() {
+            // It may hang, and would listen when nobody waits for it any more.
+            let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            group.map(|group| kill_process_group(group, Signal::TERM));
+        }
+        answer
     }
 
     /// Reports why the relay has ended, as it has said itself.
@@ -212,6 +197,33 @@ impl AgentRelay {
             None => stderr::print("acp-relay: the relay ended when it was started"),
         }
         ExitCode::from(code)
+    }
+}
+
+/// Waits for the word of the service manager's protocol that a relay listens, or for its exit code.
+fn wait_until_ready(notified: &UnixDatagram) -> io::Result<Option<u8>> {
+    let until = Instant::now() + START_TIMEOUT;
+    let mut message = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        // Zero would be no limit.
+        notified.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let length = notified
+            .recv(&mut message)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+                _ => error,
+            })?;
+        match &message[..length] {
+            [code] => return Ok(Some(*code)),
+            text if text
+                .split(|byte| *byte == b'\n')
+                .any(|line| line == b"READY=1") =>
+            {
+                return Ok(None);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! that are not known are ignored, and so are types, unless their name ends in `!`.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,11 @@ pub enum Header {
     Unknown,
 }
 
+/// A key to resume a link with. It is never logged: `Debug` does not show it.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct ResumeKey(pub String);
+
 /// What opens or resumes a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Hello {
@@ -65,7 +71,7 @@ pub struct Hello {
     pub rx: u64,
     /// The key to resume with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
+    pub key: Option<ResumeKey>,
     /// The bytes that may be in flight to the sender unacknowledged.
     #[serde(rename = "win")]
     pub window: u64,
@@ -86,7 +92,7 @@ pub struct Welcome {
     /// The number that the sender expects next.
     pub rx: u64,
     /// The key for the next resumption.
-    pub key: String,
+    pub key: ResumeKey,
     /// How long the link is kept without an attachment, in milliseconds.
     pub grace_ms: u64,
     /// As in [`Hello`].
@@ -209,6 +215,12 @@ struct NonceMember {
 #[derive(Deserialize)]
 struct DeadlineMember {
     deadline_ms: u64,
+}
+
+impl fmt::Debug for ResumeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResumeKey(…)")
+    }
 }
 
 impl Header {

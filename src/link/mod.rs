@@ -25,7 +25,9 @@ mod retention;
 mod state;
 mod table;
 
-pub use header::{End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, Welcome};
+pub use header::{
+    End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
+};
 pub use replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
 pub use retention::{Backoff, Retention};
 pub use state::{AttachError, LinkCounts, LinkState, Received};

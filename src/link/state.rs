@@ -153,7 +153,10 @@ impl LinkState {
     /// The next message to write on the current attachment, with its number and the acknowledgement
     /// to write with it.
     pub fn next_to_write(&mut self) -> Option<(u64, u64, Frame)> {
-        let (seq, frame) = self.sent.next(self.window).filter(|_| self.is_attached)?;
+        if !self.is_attached {
+            return None;
+        }
+        let (seq, frame) = self.sent.next(self.window)?;
         Some((seq, self.acknowledge(), frame))
     }
 

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::header::{Hello, Refusal, RefusalCode, Welcome};
+use super::header::{Hello, Refusal, RefusalCode, ResumeKey, Welcome};
 use crate::auth::{AuthMethod, Digest, Principal};
 
 /// The version of the protocol.
@@ -43,7 +43,7 @@ pub struct NewKeys {
     /// Its epoch, if it is new.
     pub epoch: String,
     /// The key for the next resumption.
-    pub key: String,
+    pub key: ResumeKey,
 }
 
 /// One link.
@@ -82,6 +82,11 @@ impl<T> LinkTable<T> {
         if !hello.v.contains(&VERSION) {
             let detail = format!("only version {VERSION} is spoken here");
             return Err(refusal(RefusalCode::Version, detail));
+        }
+        // Attachments are numbered from 1, and there has to be a next one.
+        if [0, u64::MAX].contains(&hello.generation) {
+            let detail = format!("{} is no number of an attachment", hello.generation);
+            return Err(refusal(RefusalCode::Gap, detail));
         }
         match &hello.link {
             Some(link) => self.resume(link, hello, principal, new),
@@ -131,7 +136,7 @@ impl<T> LinkTable<T> {
             principal: Arc::clone(principal),
             epoch: new.epoch,
             generation: hello.generation,
-            keys: [Some(Digest::of(new.key.as_bytes())), None],
+            keys: [Some(digest(&new.key)), None],
             value: value(),
         });
         Ok((welcome, &mut kept.into_mut().value))
@@ -149,7 +154,7 @@ impl<T> LinkTable<T> {
             refusal(RefusalCode::UnknownLink, detail)
         };
         let kept = self.links.get_mut(link).ok_or_else(unknown)?;
-        let shown = Digest::of(hello.key.as_deref().unwrap_or_default().as_bytes());
+        let shown = digest(&hello.key.clone().unwrap_or_default());
         let is_key = |key: &Option<Digest>| key.is_some_and(|key| key.is(&shown));
         if *kept.principal != **principal || !kept.keys.iter().any(is_key) {
             return Err(unknown());
@@ -163,7 +168,7 @@ impl<T> LinkTable<T> {
             return Err(refusal(RefusalCode::Busy, detail));
         }
         kept.generation = hello.generation;
-        kept.keys = [Some(Digest::of(new.key.as_bytes())), Some(shown)];
+        kept.keys = [Some(digest(&new.key)), Some(shown)];
         let keys = NewKeys {
             link: link.to_owned(),
             epoch: kept.epoch.clone(),
@@ -171,6 +176,10 @@ impl<T> LinkTable<T> {
         };
         Ok((welcome(&keys, hello.generation, true), &mut kept.value))
     }
+}
+
+fn digest(key: &ResumeKey) -> Digest {
+    Digest::of(key.0.as_bytes())
 }
 
 fn welcome(keys: &NewKeys, generation: u64, resumed: bool) -> Welcome {

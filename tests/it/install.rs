@@ -464,3 +464,20 @@ fn a_joined_agent_is_an_entry_of_its_name() {
     let wrong = run(&["install", "zed", "--join"], "not a line");
     assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
 }
+
+#[test]
+fn an_entry_that_was_changed_by_hand_is_left_alone() {
+    let home = Home::new();
+    home.done(&["zed", "ws://127.0.0.1:9000", "--name", "far"]);
+    let path = home.settings("zed");
+    let changed = read(&path).replace(r#""ws://"#, r#""--record", "/r", "ws://"#);
+    fs::write(&path, &changed).unwrap();
+    let outcome = home.run(&["zed", "ws://127.0.0.1:9001", "--name", "far"]);
+    assert_eq!(outcome.code, Some(64), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("changed by hand"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(read(&path), changed);
+}

@@ -203,6 +203,26 @@ fn a_join_line_that_is_an_argument_or_damaged_is_refused_without_being_repeated(
 }
 
 #[test]
+fn a_joined_agent_gets_no_name_of_the_configuration_file() {
+    block_on(async {
+        let home = home(&agent("mine", "the file's"));
+        let state = home.path().join("state");
+        let line = [
+            "token",
+            "new",
+            "ann",
+            "--link",
+            "wss://h.example/agents/mine/acp",
+        ];
+        let line = with_state(&state, &line, "").await.stdout;
+        let joined = run_command(connect(home.path(), &["--join"]), &line).await;
+        assert!(joined.stdout.contains("connect mine-h"), "{joined:?}");
+        let refused = run_command(connect(home.path(), &["--join", "mine"]), &line).await;
+        assert_eq!(refused.code, Some(64), "{refused:?}");
+    });
+}
+
+#[test]
 fn a_link_is_for_an_address_with_tokens() {
     for url in ["unix:/tmp/x", "agents.example", "tcp://h:1"] {
         let output: Command = relay(&["token", "new", "ann", "--link", url]);

@@ -134,6 +134,20 @@ fn without_a_terminal_a_permission_is_rejected_unless_allowed() {
 }
 
 #[test]
+fn a_question_is_no_part_of_the_lines_of_json() {
+    let words = words(&["go", "--json", "--permission", "ask"], &careful());
+    let output = run_on(&words, b"1\n");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for line in printed.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+    assert!(
+        printed.contains("\"option\":{\"optionId\":\"yes\""),
+        "{printed}"
+    );
+}
+
+#[test]
 fn the_exit_code_is_how_the_turn_ended() {
     let error =
         json!([{ "send": { "jsonrpc": "2.0", "id": 2, "error": { "code": 5, "message": "no" } } }]);
@@ -162,6 +176,15 @@ fn the_exit_code_is_how_the_turn_ended() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("Log in with X"), "{printed}");
     assert_eq!(output.status.code(), Some(77), "{printed}");
+    // Also without a prompt.
+    let nothing = words(&["--json", "--authenticate", "x"], &[]);
+    let mut nothing = nothing;
+    let refuses = json!({ "on": "authenticate", "do": [{ "send": {
+        "jsonrpc": "2.0", "id": 1, "error": { "code": 1, "message": "no such method" },
+    } }] });
+    nothing.push(refuses.to_string().into());
+    let output = run_on(&nothing, b"");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     // The method that is given is used before the session is opened.
     let words = words(
         &["go", "--authenticate", "x"],
@@ -237,4 +260,12 @@ fn control_characters_of_the_agent_do_not_reach_the_terminal() {
     let output = run_on(&words(&["go"], &[("session/prompt", prompt)]), b"");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("a\\u{1b}[31mb\nc\n"), "{printed:?}");
+    // Nor in JSON, in which only some of them are escaped.
+    let prompt = json!([says("\u{9b}31m\u{202e}"), { "result": { "stopReason": "end_turn" } }]);
+    let output = run_on(
+        &words(&["go", "--json"], &[("session/prompt", prompt)]),
+        b"",
+    );
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("\\u009b31m\\u202e"), "{printed:?}");
 }

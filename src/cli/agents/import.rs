@@ -107,7 +107,9 @@ pub(super) fn run(args: &Import) -> ExitCode {
         all - new.len(),
         platform(),
     );
-    console::print(&text, exit::SUCCESS)
+    let commands = new.iter().filter(|profile| !profile.command.is_empty());
+    let commands = commands.map(|one| format!("\n  {}  {}", one.name, one.command.join(" ")));
+    console::print(&(text + &commands.collect::<String>()), exit::SUCCESS)
 }
 
 fn read_text(file: &str) -> io::Result<String> {

@@ -26,7 +26,8 @@ enum Command {
         /// Print one JSON array, for a program
         #[arg(long)]
         json: bool,
-        /// Start each installed agent, and report whether it answers `initialize`
+        /// Start each installed agent that is not imported, and report whether it answers
+        /// `initialize`
         #[arg(long)]
         probe: bool,
     },
@@ -76,10 +77,10 @@ fn is_installed(profile: &Profile) -> bool {
     find_program(&profile.program().argv, &Default::default()).is_ok()
 }
 
-/// The names of those that are installed.
+/// The names of those that are installed, without imported ones: a file has chosen their commands,
+/// and they are started only by their names.
 pub(in crate::cli) fn installed_names() -> Vec<&'static str> {
-    let every = all().iter().chain(imported());
-    let names = every.filter(|profile| is_installed(profile));
+    let names = all().iter().filter(|profile| is_installed(profile));
     names.map(|profile| profile.name.as_str()).collect()
 }
 

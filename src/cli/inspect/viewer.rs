@@ -3,7 +3,7 @@
 //! The listener speaks HTTP/1.1 on loopback, for one person; `crate::viewer` answers.
 //!
 //! Other users of the machine can read the arguments of programs. So the browser that is started
-//! here is given another address, which leads to the page once.
+//! here is given another address, which leads this user's program to the page once.
 
 use std::fs;
 use std::io;
@@ -13,17 +13,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Redirect};
 use axum::routing::get;
+use axum::{Extension, Router};
 use clap::Args;
+use rustix::process::geteuid;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 use super::select::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
-use crate::cli::http::{self, Socket};
+use crate::cli::http::{self, ClientUser, Socket};
 use crate::cli::random::{random, random_hex};
 use crate::cli::{browser, dialect, exit, runtime, shutdown};
 use crate::proxy::StopSignals;
@@ -108,12 +109,16 @@ pub(in crate::cli) async fn show(
 fn open_once(routes: Router, address: &str, access: &ViewerAccess) -> Result<Router, String> {
     let token = random_hex::<16>().map_err(|error| error.to_string())?;
     let (page, unused) = (access.path(), Arc::new(AtomicBool::new(true)));
-    let entry = get(move || async move {
-        match unused.swap(false, Relaxed) {
-            true => Redirect::to(&page).into_response(),
-            false => StatusCode::NOT_FOUND.into_response(),
-        }
-    });
+    let entry = get(
+        move |method: Method, Extension(ClientUser(user))| async move {
+            // Another user may have read the argument sooner. Not every system reports users.
+            let is_own = user == Some(geteuid().as_raw()) || cfg!(not(target_os = "linux"));
+            match is_own && method == Method::GET && unused.swap(false, Relaxed) {
+                true => Redirect::to(&page).into_response(),
+                false => StatusCode::NOT_FOUND.into_response(),
+            }
+        },
+    );
     let origin = address.strip_suffix(&access.path()).unwrap_or(address);
     // Requests wait until the listener is served.
     browser::start(&format!("{origin}/once/{token}"))?;

@@ -335,6 +335,8 @@ const fn code_of(fault: &SettingsError) -> u8 {
         SettingsError::NoHome(_) | SettingsError::Unreadable(..) => exit::NO_INPUT,
         SettingsError::Unwritable(..) => exit::CANNOT_CREATE,
         SettingsError::Unclear(..) => exit::DATA,
-        SettingsError::Taken(..) | SettingsError::Absent(..) => exit::USAGE,
+        SettingsError::Taken(..) | SettingsError::Edited(..) | SettingsError::Absent(..) => {
+            exit::USAGE
+        }
     }
 }

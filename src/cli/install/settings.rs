@@ -38,6 +38,12 @@ pub(in crate::cli) enum SettingsError {
     /// The name belongs to an entry that starts another program.
     #[error("{0} has another agent called \"{1}\"; choose a name with --name")]
     Taken(String, String),
+    /// The entry starts acp-relay with other arguments than `install` writes.
+    #[error(
+        "{0} has an entry \"{1}\" that was written or changed by hand; choose another name with \
+         --name, or remove it"
+    )]
+    Edited(String, String),
     /// There is no entry of the name.
     #[error("{0} has no agent called \"{1}\"; `acp-relay install --list` lists those of acp-relay")]
     Absent(String, String),
@@ -262,6 +268,9 @@ impl Settings {
                 None => drop(agents.append(name, CstInputValue::Object(members))),
                 Some(found) => match (read_entry(&found), found.object_value()) {
                     (Some(same), _) if same == *entry => change = Change::None,
+                    (Some(same), Some(_)) if !is_as_written(&same.args) => {
+                        return Err(SettingsError::Edited(self.shown(), name.to_owned()));
+                    }
                     (Some(_), Some(found)) => {
                         change = Change::Changed;
                         for (name, value) in members {
@@ -348,6 +357,15 @@ impl Settings {
 
     fn taken(&self, name: &str) -> SettingsError {
         SettingsError::Taken(self.shown(), name.to_owned())
+    }
+}
+
+/// Whether these arguments are of the form that `install` writes.
+fn is_as_written(args: &[String]) -> bool {
+    match args {
+        [connect, agent] => connect == "connect" && !agent.starts_with('-'),
+        [connect, dashes, ..] => connect == "connect" && dashes == "--",
+        _ => false,
     }
 }
 

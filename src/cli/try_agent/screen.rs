@@ -56,15 +56,18 @@ impl Screen {
 
     pub(super) fn show(&mut self, shown: &Shown<'_>) {
         if self.json {
-            self.out.line(as_json(shown).to_string());
+            self.json_line(&as_json(shown));
         } else {
             self.show_text(shown);
         }
         self.out.flush();
     }
 
-    /// Asks the person something.
+    /// Asks the person something; with JSON, what is asked has been printed as an event.
     pub(super) fn ask(&mut self, question: &str) {
+        if self.json {
+            return;
+        }
         self.end_line();
         let question = self.paint.tone(Tone::Strong, question);
         self.out.bytes(question);
@@ -85,7 +88,7 @@ impl Screen {
         if self.json {
             let mut report = report.json();
             report["event"] = json!("report");
-            self.out.line(report.to_string());
+            self.json_line(&report);
             return;
         }
         let (deviations, lines) = report.lines();
@@ -258,6 +261,25 @@ impl Screen {
             self.out.bytes(line);
         }
         self.within = Some(kind);
+    }
+
+    /// A line of JSON, in which no character controls a terminal.
+    fn json_line(&mut self, value: &Value) {
+        let text = value.to_string();
+        let mut line = String::with_capacity(text.len());
+        for character in text.chars() {
+            match character {
+                '\u{7f}'..='\u{9f}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}' => {
+                    line.push_str(&format!("\\u{:04x}", u32::from(character)));
+                }
+                other => line.push(other),
+            }
+        }
+        self.out.line(line);
     }
 
     fn line(&mut self, tone: Tone, text: &str) {

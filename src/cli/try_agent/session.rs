@@ -103,12 +103,12 @@ impl<'a> Session<'a> {
         let dialect = observations.lock().dialect.clone();
         self.screen
             .show(&Shown::Initialized(&about, dialect.as_deref()));
-        if prompt.is_none() && !at_terminal {
-            return Ok(Outcome::Ended);
-        }
         if let Some(method) = self.login.take() {
             let login = json!({ "methodId": method });
             self.call(&mut client, "authenticate", login).await?;
+        }
+        if prompt.is_none() && !at_terminal {
+            return Ok(Outcome::Ended);
         }
         let session = json!({ "cwd": cwd, "mcpServers": [] });
         let session = match self.call(&mut client, "session/new", session).await {

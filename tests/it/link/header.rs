@@ -1,6 +1,8 @@
 //! Headers on the wire: what is written is read again, and what is wrong is refused.
 
-use acp_relay::link::{End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, Welcome};
+use acp_relay::link::{
+    End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
+};
 use proptest::prelude::*;
 
 /// Whether an error is the right one.
@@ -30,13 +32,13 @@ fn every_header_is_read_as_it_was_written() {
             epoch: Some("e".to_owned()),
             generation: 2,
             rx: 5,
-            key: Some("k".to_owned()),
+            key: Some(ResumeKey("k".to_owned())),
             window: 1 << 20,
         })),
         Header::Welcome(Box::new(Welcome {
             v: 1,
             link: "l".to_owned(),
-            key: "k".to_owned(),
+            key: ResumeKey("k".to_owned()),
             resumed: true,
             ..Welcome::default()
         })),
@@ -56,6 +58,12 @@ fn every_header_is_read_as_it_was_written() {
         let bytes = written(&header);
         assert_eq!(Header::read(&bytes), Ok((header, bytes.len())));
     }
+}
+
+#[test]
+fn a_key_is_not_shown() {
+    let key = ResumeKey("secret".to_owned());
+    assert_eq!(format!("{key:?}"), "ResumeKey(…)");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use acp_relay::auth::Principal;
-use acp_relay::link::{Hello, LinkTable, NewKeys, Refusal, RefusalCode, TableLimits, Welcome};
+use acp_relay::link::{
+    Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, Welcome,
+};
 
 const LIMITS: TableLimits = TableLimits {
     of_principal: 2,
@@ -18,7 +20,7 @@ fn keys(number: u32) -> NewKeys {
     NewKeys {
         link: format!("link {number}"),
         epoch: format!("epoch {number}"),
-        key: format!("key {number}"),
+        key: ResumeKey(format!("key {number}")),
     }
 }
 
@@ -68,7 +70,7 @@ fn a_link_is_resumed_by_its_principal_with_the_key_of_the_last_welcome() {
         (second.link, second.epoch),
         (first.link.clone(), first.epoch.clone())
     );
-    assert_eq!(second.key, "key 2");
+    assert_eq!(second.key.0, "key 2");
     assert_eq!(table.remove(&first.link), Some(1));
     assert!(table.is_empty());
 }
@@ -91,7 +93,7 @@ fn a_stolen_key_a_wrong_key_and_an_unknown_link_are_refused_alike() {
     let (first, _) = open(&mut table, &hello(1), "ann", 1).unwrap();
     let stolen = open(&mut table, &again(&first, 2), "bob", 2).unwrap_err();
     let mut wrong = again(&first, 2);
-    wrong.key = Some("key 0".to_owned());
+    wrong.key = Some(ResumeKey("key 0".to_owned()));
     let wrong_key = open(&mut table, &wrong, "ann", 2).unwrap_err();
     wrong.key = None;
     let no_key = open(&mut table, &wrong, "ann", 2).unwrap_err();
@@ -116,6 +118,10 @@ fn other_epochs_old_generations_and_versions_are_refused() {
         code(open(&mut table, &again(&first, 5), "ann", 2)),
         RefusalCode::Busy
     );
+    for generation in [0, u64::MAX] {
+        let refused = open(&mut table, &hello(generation), "ann", 2);
+        assert_eq!(code(refused), RefusalCode::Gap);
+    }
     let mut later = hello(1);
     later.v = vec![2, 3];
     assert_eq!(
