@@ -12,6 +12,9 @@ use crate::support::program::Program;
 /// How many kills, unless `ACP_RELAY_KILLS` is set.
 const KILLS: u32 = 12;
 
+/// The bytes of a recording that has more than its header and ten events.
+const BEGUN: u64 = 8 << 10;
+
 /// An agent that never stops sending.
 const AGENT: &str = r#"while :; do printf '{"method":"session/update","params":{"sessionId":"s","t":"%s"}}\n' "$$ and some more words"; done"#;
 
@@ -26,14 +29,24 @@ async fn a_killed_recorder_leaves_whole_lines() {
         let place = place.to_str().unwrap();
         let args = ["connect", "--record", place, "--", "sh", "-c", AGENT];
         let mut program = Program::start(&args);
-        // The agent has begun; the kill may come at any moment from here.
-        program.line().await.unwrap();
+        // The recorder has begun; the kill may come at any moment from here.
+        while recorded(Path::new(place)) < BEGUN {
+            program.line().await.unwrap();
+        }
         tokio::time::sleep(Duration::from_micros(u64::from(kill * 7919 % 97) * 1_000)).await;
         program.signal(Signal::KILL);
         program.exit().await;
         events += check(Path::new(place));
     }
     assert!(events > u64::from(kills) * 5, "{events} events in all");
+}
+
+/// The bytes of the recording so far.
+fn recorded(place: &Path) -> u64 {
+    let found = recordings(place).unwrap_or_default();
+    let segments = found.iter().flat_map(|one| &one.segments);
+    let sizes = segments.map(|path| fs::metadata(path).map_or(0, |about| about.len()));
+    sizes.sum()
 }
 
 /// Checks the recording that is left; returns its number of events.
