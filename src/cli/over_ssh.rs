@@ -181,7 +181,7 @@ impl AgentRelay {
         let answer = wait_until_ready(&notified);
         let _ = std::fs::remove_file(&self.notify);
         if answer.is_err() {
-            // It may hang, and would listen when nobody waits for it any more.
+            // It may hang, and would listen when no program waits for it any more.
             let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
             group.map(|group| kill_process_group(group, Signal::TERM));
         }
@@ -326,12 +326,12 @@ fn join(mut relay: &UnixStream) -> io::Result<()> {
         }
         let _ = to_relay.shutdown(Shutdown::Write);
     });
-    // It fails when nobody reads our stdout any more.
+    // It fails when our stdout has no reader any more.
     let _ = copy(&mut relay, &mut output);
     Ok(())
 }
 
-/// Hides the types, for which `io::copy` would use splice(2): while that waits for the socket, nobody
+/// Hides the types, for which `io::copy` would use splice(2): while that waits for the socket, nothing
 /// can read what is in the pipe.
 fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
     io::copy(from, to)

@@ -39,7 +39,7 @@ const TRY: [&str; 6] = [
 /// The last lines of `-h`.
 const MORE: &str = "Endpoints: `acp-relay help reference` lists them. `--help` shows all options.";
 
-/// Hides from `-h` what these subcommands seldom need.
+/// Hides from `-h` what these subcommands rarely need.
 pub(super) fn shorten(command: Command) -> Command {
     command.mut_subcommands(|subcommand| match subcommand.get_name() {
         "serve" => keep(subcommand, &SERVE, examples::SERVE),

@@ -6,7 +6,7 @@
 //! the next one comes with the welcome; if that is lost with its connection, the client has only
 //! the key before.
 //!
-//! **A key alone admits nobody.** The client has authenticated on its new connection, and has to be
+//! **A key alone admits no client.** The client has authenticated on its new connection, and has to be
 //! the principal that the link belongs to. The answer is the same for a wrong key, a link of
 //! another principal and a link that never was, so none can be searched for.
 

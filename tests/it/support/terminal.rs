@@ -91,7 +91,7 @@ impl Terminal {
                 self.printed.push_str(&text.replace('\r', ""));
                 true
             }
-            // The kernel's end of file at a terminal that nobody holds any more.
+            // The kernel's end of file at a terminal that no program has open any more.
             Err(fault) if fault.raw_os_error() == Some(Errno::IO.raw_os_error()) => false,
             Err(fault) if fault.kind() == ErrorKind::Interrupted => true,
             Err(fault) => panic!("{fault}"),
