@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use crate::process::notes::{Proc, wait_until};
 use crate::support::agent::{calling, scripted};
 use crate::support::link::run as block_on;
-use crate::support::program::{Program, command};
+use crate::support::program::{Program, answered, ask, command};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/ssh.py");
 
@@ -126,18 +126,6 @@ fn agent() -> Vec<String> {
         ),
         ("answer", json!([{"result": {"stopReason": "end_turn"}}])),
     ])
-}
-
-async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
-    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    client.write(&format!("{message}\n")).await;
-}
-
-async fn answered(client: &mut Program, id: u32, method: &str, params: Value) -> Value {
-    ask(client, id, method, params).await;
-    let answer = client.json().await;
-    assert_eq!(answer["id"], id, "{answer}");
-    answer["result"].clone()
 }
 
 /// Begins a conversation, and returns what the agent shows.

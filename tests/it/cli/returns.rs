@@ -3,11 +3,11 @@
 use acp_relay::jsonrpc::Side;
 use acp_relay::recording::{EventKind, recordings};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::agent::scripted;
 use crate::support::link::run as block_on;
-use crate::support::program::Program;
+use crate::support::program::{Program, answered, ask};
 
 /// The rules of an agent that returns its process id for each session, and asks for a permission in
 /// each prompt.
@@ -25,18 +25,6 @@ fn agent() -> Vec<String> {
         ),
         ("answer", json!([{"result": {"stopReason": "end_turn"}}])),
     ])
-}
-
-async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
-    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    client.write(&format!("{message}\n")).await;
-}
-
-async fn answered(client: &mut Program, id: u32, method: &str, params: Value) -> Value {
-    ask(client, id, method, params).await;
-    let answer = client.json().await;
-    assert_eq!(answer["id"], id, "{answer}");
-    answer["result"].clone()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::process::{self, ExitStatus, Output, Stdio};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
@@ -119,6 +119,20 @@ pub(crate) async fn run_command(mut command: Command, input: &str) -> Outcome {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Sends a request to the program.
+pub(crate) async fn ask(client: &mut Program, id: u32, method: &str, params: Value) {
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    client.write(&format!("{message}\n")).await;
+}
+
+/// The same, and waits for its result.
+pub(crate) async fn answered(client: &mut Program, id: u32, method: &str, params: Value) -> Value {
+    ask(client, id, method, params).await;
+    let answer = client.json().await;
+    assert_eq!(answer["id"], id, "{answer}");
+    answer["result"].clone()
 }
 
 impl Program {
