@@ -40,9 +40,8 @@ pub enum Header {
     Welcome(Box<Welcome>),
     /// Refuses a `Hello`.
     Refuse(Box<Refusal>),
-    /// The link will end within so many milliseconds; nothing new should be begun.
-    Drain(u64),
-    /// The link ends in order, and cannot be resumed.
+    /// The link ends in order, and cannot be resumed; the code and the reason are those of a
+    /// WebSocket that is closed. The peer answers with the same, unless it has sent one already.
     End(Box<End>),
     /// A type that is not known, and may be ignored.
     Unknown,
@@ -145,19 +144,13 @@ pub enum RefusalCode {
 }
 
 /// The end of a link.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct End {
-    /// The reason, as the close codes of WebSockets have it.
+    /// The close code.
     pub code: u16,
-    /// The exit code of the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The signal that ended the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// The end of the agent's stderr.
+    /// The reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub stderr_tail: String,
+    pub reason: String,
 }
 
 /// Why a message has no valid header.
@@ -212,11 +205,6 @@ struct NonceMember {
     n: u64,
 }
 
-#[derive(Deserialize)]
-struct DeadlineMember {
-    deadline_ms: u64,
-}
-
 impl fmt::Debug for ResumeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResumeKey(…)")
@@ -259,7 +247,6 @@ impl Header {
             "hello" => Self::Hello(members(line)?),
             "welcome" => Self::Welcome(members(line)?),
             "refuse" => Self::Refuse(members(line)?),
-            "drain" => Self::Drain(members::<DeadlineMember>(line)?.deadline_ms),
             "x" => Self::End(members(line)?),
             other if other.ends_with('!') => {
                 return Err(HeaderError::Unsupported(other.chars().take(32).collect()));
@@ -272,12 +259,13 @@ impl Header {
     pub fn write(&self, to: &mut Vec<u8>) {
         // Writing to a vector does not fail.
         let _ = match self {
-            Self::Data { seq, ack: 0 } => writeln!(to, r#"{{"t":"d","s":{seq}}}"#),
-            Self::Data { seq, ack } => writeln!(to, r#"{{"t":"d","s":{seq},"a":{ack}}}"#),
+            Self::Data { seq, ack } => {
+                write_data(*seq, *ack, to);
+                Ok(())
+            }
             Self::Ack { ack, window } => writeln!(to, r#"{{"t":"a","a":{ack},"w":{window}}}"#),
             Self::Ping(nonce) => writeln!(to, r#"{{"t":"p","n":{nonce}}}"#),
             Self::Pong(nonce) => writeln!(to, r#"{{"t":"q","n":{nonce}}}"#),
-            Self::Drain(time) => writeln!(to, r#"{{"t":"drain","deadline_ms":{time}}}"#),
             Self::Hello(hello) => write_typed("hello", hello, to),
             Self::Welcome(welcome) => write_typed("welcome", welcome, to),
             Self::Refuse(refusal) => write_typed("refuse", refusal, to),
@@ -285,6 +273,31 @@ impl Header {
             Self::Unknown => Ok(()),
         };
     }
+}
+
+/// Writes the header of data, without the machinery of formatting.
+fn write_data(seq: u64, ack: u64, to: &mut Vec<u8>) {
+    to.extend_from_slice(br#"{"t":"d","s":"#);
+    write_number(seq, to);
+    if ack > 0 {
+        to.extend_from_slice(br#","a":"#);
+        write_number(ack, to);
+    }
+    to.extend_from_slice(b"}\n");
+}
+
+fn write_number(mut number: u64, to: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    to.extend_from_slice(&digits[at..]);
 }
 
 /// The header of data as [`Header::write`] makes it, without a JSON parser: it is in front of every

@@ -30,5 +30,5 @@ pub use header::{
 };
 pub use replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
 pub use retention::{Backoff, Retention};
-pub use state::{AttachError, LinkCounts, LinkState, Received};
+pub use state::{AttachError, LinkCounts, LinkState, Received, WINDOW};
 pub use table::{LinkTable, NewKeys, TableLimits};

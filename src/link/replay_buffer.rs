@@ -134,6 +134,12 @@ impl ReplayBuffer {
         self.frames.len()
     }
 
+    /// Whether a message was not written on the current attachment.
+    #[must_use]
+    pub fn has_unwritten(&self) -> bool {
+        self.written < self.frames.len()
+    }
+
     /// Whether everything was acknowledged.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,5 +1,6 @@
 //! When to connect again, and how long an agent is kept without a client.
 
+use std::ops::Add;
 use std::time::Duration;
 
 /// The first attempt comes within this time, the next ones within a time that doubles.
@@ -55,7 +56,10 @@ impl Retention {
     /// Until when the agent is kept whose client was lost at `lost`. `turn_ended` is when its last
     /// turn has ended, if that was after the loss; `None` while a turn runs.
     #[must_use]
-    pub fn until(&self, lost: Duration, turn_ended: Option<Duration>) -> Duration {
+    pub fn until<T>(&self, lost: T, turn_ended: Option<T>) -> T
+    where
+        T: Add<Duration, Output = T> + Copy + Ord,
+    {
         let cap = lost + self.limit;
         match turn_ended {
             Some(ended) => (ended.max(lost) + self.idle).min(cap),

@@ -1,5 +1,6 @@
 //! One end of a link: numbers what it sends, checks what it receives, and acknowledges it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
@@ -10,9 +11,8 @@ const ACK_FRAMES: u32 = 32;
 const ACK_BYTES: usize = 64 << 10;
 const ACK_DELAY: Duration = Duration::from_millis(50);
 
-/// Bytes beyond the limit that are for cancellations and answers, so that a full link can be
-/// cancelled.
-const RESERVE: usize = 64 << 10;
+/// Bytes that a peer may have in flight unacknowledged; one message may be longer.
+pub const WINDOW: u64 = 4 << 20;
 
 /// One end of a link.
 #[derive(Debug)]
@@ -21,22 +21,23 @@ pub struct LinkState {
     generation: u64,
     is_attached: bool,
     sent: ReplayBuffer,
-    /// The bytes that may wait for acknowledgements.
-    limit: usize,
     /// The bytes that the peer allows to be in flight.
     window: u64,
     /// The number that is received next.
     expected: u64,
+    /// What was received on the current attachment and not handled.
+    received: VecDeque<Frame>,
+    received_bytes: usize,
     unacknowledged: Unacknowledged,
     counts: LinkCounts,
 }
 
-/// What was received since the last acknowledgement.
+/// What was handled since the last acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unacknowledged {
     frames: u32,
     bytes: usize,
-    /// When the first of them was received.
+    /// When the first of them was handled.
     since: Option<Duration>,
 }
 
@@ -58,14 +59,16 @@ pub struct LinkCounts {
 /// What becomes of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// It is the next one, and is passed on.
-    Deliver,
+    /// It is the next one, and can be taken.
+    Next,
     /// It was received before, and is dropped.
     Duplicate,
     /// It is from an attachment that was replaced, and is dropped.
     Stale,
     /// One before it is missing: the attachment has to end.
     Gap,
+    /// The peer sends more than [`WINDOW`] allows: the link has to end.
+    Flood,
 }
 
 /// Why an attachment is refused.
@@ -82,23 +85,24 @@ pub enum AttachError {
     Ahead(#[from] WrongAck),
 }
 
-impl LinkState {
-    /// A new link on which `limit` bytes may wait for acknowledgements.
-    #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Self::with_numbers(limit, 1)
+impl Default for LinkState {
+    fn default() -> Self {
+        Self::with_numbers(1)
     }
+}
 
-    /// The same, with messages in both directions beginning at number `first`.
+impl LinkState {
+    /// A link whose messages in both directions begin at number `first`.
     #[must_use]
-    pub fn with_numbers(limit: usize, first: u64) -> Self {
+    pub fn with_numbers(first: u64) -> Self {
         Self {
             generation: 0,
             is_attached: false,
             sent: ReplayBuffer::beginning_at(first),
-            limit,
             window: 0,
             expected: first,
+            received: VecDeque::new(),
+            received_bytes: 0,
             unacknowledged: Unacknowledged::default(),
             counts: LinkCounts::default(),
         }
@@ -117,6 +121,7 @@ impl LinkState {
             return Err(AttachError::Behind(rx));
         }
         self.sent.acknowledge(rx - 1)?;
+        self.detach();
         self.counts.repeated += self.sent.rewind() as u64;
         self.counts.attached += 1;
         self.generation = generation;
@@ -127,19 +132,24 @@ impl LinkState {
         Ok(())
     }
 
-    /// The attachment of this generation is lost. Returns whether it was the current one.
-    pub fn detach(&mut self, generation: u64) -> bool {
-        let is_current = self.is_attached && generation == self.generation;
-        self.is_attached &= !is_current;
-        is_current
+    /// The current attachment is lost. What came over it and was not handled comes again over the
+    /// next one, so that a peer cannot fill the memory by attaching again and again.
+    pub fn detach(&mut self) {
+        self.is_attached = false;
+        self.expected = self.handled() + 1;
+        self.received.clear();
+        self.received_bytes = 0;
     }
 
-    /// Whether another message may be sent; an `urgent` one, a cancellation or an answer, may use
-    /// the reserve.
+    /// Whether another message may be sent: the peer's window has room for it, or without an
+    /// attachment fewer than `limit` bytes wait.
     #[must_use]
-    pub const fn has_room(&self, urgent: bool) -> bool {
-        let reserve = if urgent { RESERVE } else { 0 };
-        self.sent.bytes() < self.limit + reserve
+    pub const fn has_room(&self, limit: usize) -> bool {
+        let bytes = self.sent.bytes();
+        match self.is_attached {
+            true => (bytes as u64) < self.window,
+            false => bytes < limit,
+        }
     }
 
     /// Sends a message: it is written on the current attachment or on the next one.
@@ -160,8 +170,14 @@ impl LinkState {
         Some((seq, self.acknowledge(), frame))
     }
 
-    /// Receives message number `seq` of `bytes` bytes on the attachment of `generation` at `now`.
-    pub fn receive(&mut self, generation: u64, seq: u64, bytes: usize, now: Duration) -> Received {
+    /// Whether messages wait to be written on the current attachment or on the next one.
+    #[must_use]
+    pub fn has_unwritten(&self) -> bool {
+        self.sent.has_unwritten()
+    }
+
+    /// Receives message number `seq` on the attachment of `generation`.
+    pub fn receive(&mut self, generation: u64, seq: u64, frame: Frame) -> Received {
         if generation != self.generation || !self.is_attached {
             self.counts.stale += 1;
             return Received::Stale;
@@ -174,12 +190,25 @@ impl LinkState {
             self.counts.gaps += 1;
             return Received::Gap;
         }
+        if self.received_bytes as u64 > WINDOW {
+            return Received::Flood;
+        }
         self.expected += 1;
+        self.received_bytes += frame.len();
+        self.received.push_back(frame);
+        Received::Next
+    }
+
+    /// The next message that was received. With that it is handled, and will be acknowledged; `now`
+    /// is only called for the first one since the last acknowledgement.
+    pub fn take(&mut self, now: impl FnOnce() -> Duration) -> Option<Frame> {
+        let frame = self.received.pop_front()?;
+        self.received_bytes -= frame.len();
         let unacknowledged = &mut self.unacknowledged;
         unacknowledged.frames += 1;
-        unacknowledged.bytes += bytes;
-        unacknowledged.since.get_or_insert(now);
-        Received::Deliver
+        unacknowledged.bytes += frame.len();
+        unacknowledged.since.get_or_insert_with(now);
+        Some(frame)
     }
 
     /// The peer has handled the messages up to number `ack`, as the attachment of `generation`
@@ -219,7 +248,18 @@ impl LinkState {
     /// The number up to which everything was handled, which is acknowledged with this.
     pub fn acknowledge(&mut self) -> u64 {
         self.unacknowledged = Unacknowledged::default();
-        self.expected - 1
+        self.handled()
+    }
+
+    /// The number of the last message that was handled.
+    fn handled(&self) -> u64 {
+        self.expected - 1 - self.received.len() as u64
+    }
+
+    /// Whether there is an attachment.
+    #[must_use]
+    pub const fn is_attached(&self) -> bool {
+        self.is_attached
     }
 
     /// The number that is received next, for the greeting of an attachment.

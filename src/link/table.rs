@@ -29,7 +29,7 @@ pub struct LinkTable<T> {
 /// How many links there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableLimits {
-    /// Of one principal.
+    /// Of one principal, but for the user that the relay runs as.
     pub of_principal: usize,
     /// In all.
     pub in_all: usize,
@@ -68,7 +68,8 @@ impl<T> LinkTable<T> {
     }
 
     /// Opens a link for a client, or resumes its own. Returns the greeting, whose `rx`, `grace_ms`
-    /// and `window` the caller fills in, with what the link is kept for.
+    /// and `window` the caller fills in, with what the link is kept for. `value` makes that for a
+    /// new link; it is given that of another link of the same principal, if there is one.
     ///
     /// # Errors
     /// The refusal to send; nothing has changed then.
@@ -77,7 +78,7 @@ impl<T> LinkTable<T> {
         hello: &Hello,
         principal: &Arc<Principal>,
         new: NewKeys,
-        value: impl FnOnce() -> T,
+        value: impl FnOnce(Option<&T>) -> T,
     ) -> Result<(Welcome, &mut T), Refusal> {
         if !hello.v.contains(&VERSION) {
             let detail = format!("only version {VERSION} is spoken here");
@@ -99,6 +100,11 @@ impl<T> LinkTable<T> {
         self.links.remove(link).map(|kept| kept.value)
     }
 
+    /// What the links are kept for.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.links.values().map(|kept| &kept.value)
+    }
+
     /// How many links there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -116,28 +122,32 @@ impl<T> LinkTable<T> {
         hello: &Hello,
         principal: &Arc<Principal>,
         new: NewKeys,
-        value: impl FnOnce() -> T,
+        value: impl FnOnce(Option<&T>) -> T,
     ) -> Result<(Welcome, &mut T), Refusal> {
         if principal.auth_method == AuthMethod::Anonymous {
             let detail = "a link is kept for clients that have authenticated";
             return Err(refusal(RefusalCode::Auth, detail));
         }
-        let own = self
+        let mut own = self
             .links
             .values()
             .filter(|kept| *kept.principal == **principal);
+        let other = own.next();
+        let count = other.map_or(0, |_| 1 + own.count());
+        let is_limited = principal.auth_method != AuthMethod::User;
         let limits = &self.limits;
-        if own.count() >= limits.of_principal || self.links.len() >= limits.in_all {
+        if (is_limited && count >= limits.of_principal) || self.links.len() >= limits.in_all {
             let detail = "there are too many links; end one of them";
             return Err(refusal(RefusalCode::Limit, detail));
         }
+        let value = value(other.map(|kept| &kept.value));
         let welcome = welcome(&new, hello.generation, false);
         let kept = self.links.entry(new.link).insert_entry(Kept {
             principal: Arc::clone(principal),
             epoch: new.epoch,
             generation: hello.generation,
             keys: [Some(digest(&new.key)), None],
-            value: value(),
+            value,
         });
         Ok((welcome, &mut kept.into_mut().value))
     }

@@ -25,7 +25,6 @@ fn every_header_is_read_as_it_was_written() {
         Header::Ack { ack: 7, window: 9 },
         Header::Ping(3),
         Header::Pong(u64::MAX),
-        Header::Drain(25_000),
         Header::Hello(Box::new(Hello {
             v: vec![1],
             link: Some("l".to_owned()),
@@ -49,9 +48,8 @@ fn every_header_is_read_as_it_was_written() {
             detail: "gone".to_owned(),
         })),
         Header::End(Box::new(End {
-            code: 1000,
-            exit: Some(3),
-            ..End::default()
+            code: 1011,
+            reason: "the other side failed".to_owned(),
         })),
     ];
     for header in all {

@@ -79,7 +79,7 @@ struct Outcome {
 impl EndPoint {
     fn new(checks: Checks) -> Self {
         Self {
-            state: LinkState::new(LIMIT),
+            state: LinkState::default(),
             checks,
             sent: 0,
             delivered: Vec::new(),
@@ -96,7 +96,7 @@ impl EndPoint {
 
     /// Sends the next message, if there is room.
     fn send(&mut self) {
-        if self.sent < MESSAGES && self.state.has_room(false) {
+        if self.sent < MESSAGES && self.state.has_room(LIMIT) {
             let frame = Frame::from(format!("{{\"n\":{}}}", self.sent));
             self.state.send(frame).unwrap();
             self.sent += 1;
@@ -123,8 +123,16 @@ impl EndPoint {
         })
     }
 
+    /// Takes what was received, one message at a time.
+    fn take(&mut self, now: Duration) {
+        if let Some(frame) = self.state.take(|| now) {
+            let number = std::str::from_utf8(frame.as_bytes()).unwrap();
+            self.delivered.push(number.parse().unwrap());
+        }
+    }
+
     /// Receives a message; `false` if the attachment has to end.
-    fn receive(&mut self, generation: u64, message: Message, now: Duration) -> bool {
+    fn receive(&mut self, generation: u64, message: Message) -> bool {
         // What does not know generations takes everything for the current one.
         let generation = match self.checks {
             Checks::Both => generation,
@@ -142,10 +150,10 @@ impl EndPoint {
         };
         let deliver = match self.checks {
             Checks::Both | Checks::NumberOnly => {
-                match self.state.receive(generation, seq, 8, now) {
-                    Received::Deliver => true,
-                    Received::Duplicate | Received::Stale => false,
-                    Received::Gap => return false,
+                let frame = Frame::from(number.to_string());
+                match self.state.receive(generation, seq, frame) {
+                    Received::Next | Received::Duplicate | Received::Stale => false,
+                    Received::Gap | Received::Flood => return false,
                 }
             }
             Checks::None => {
@@ -193,7 +201,8 @@ fn run(seed: u64, checks: Checks) -> Outcome {
             attached = true;
         }
         let side = random.below(2);
-        match random.below(8) {
+        match random.below(10) {
+            8 | 9 => ends[side].take(now),
             0 | 1 => ends[side].send(),
             2 | 3 => {
                 if let Some(message) = ends[side].write() {
@@ -208,14 +217,14 @@ fn run(seed: u64, checks: Checks) -> Outcome {
             }
             5 | 6 => {
                 if let Some(message) = wire[side].pop_front()
-                    && !ends[side].receive(generation, message, now)
+                    && !ends[side].receive(generation, message)
                 {
                     attached = false;
                 }
             }
             _ => {
                 if let Some((old, message)) = late[side].pop_front()
-                    && !ends[side].receive(old, message, now)
+                    && !ends[side].receive(old, message)
                 {
                     attached = false;
                 }
@@ -232,7 +241,7 @@ fn run(seed: u64, checks: Checks) -> Outcome {
                 let messages = wire[side].drain(..).take(arrives);
                 late[side].extend(messages.map(|message| (generation, message)));
                 wire[side].clear();
-                ends[side].state.detach(generation);
+                ends[side].state.detach();
             }
         }
         if ends[0].is_done(&ends[1]) && ends[1].is_done(&ends[0]) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::Frame;
 use acp_relay::link::{
-    AttachError, Backoff, Exhausted, LinkState, Received, ReplayBuffer, Retention, WrongAck,
+    AttachError, Backoff, Exhausted, LinkState, Received, ReplayBuffer, Retention, WINDOW, WrongAck,
 };
 
 const NOW: Duration = Duration::from_secs(1);
@@ -14,7 +14,7 @@ fn frame(text: &'static str) -> Frame {
 }
 
 fn attached() -> LinkState {
-    let mut link = LinkState::new(100);
+    let mut link = LinkState::default();
     link.attach(1, 1, 1000).unwrap();
     link
 }
@@ -31,7 +31,7 @@ fn what_was_not_acknowledged_is_written_again_on_the_next_attachment() {
     };
     assert_eq!(written(&mut link), [1, 2, 3]);
     link.acknowledged(1, 1, None).unwrap();
-    assert!(link.detach(1));
+    link.detach();
     // Nothing is written without an attachment.
     assert_eq!(link.next_to_write(), None);
     link.send(frame("d")).unwrap();
@@ -47,11 +47,10 @@ fn old_attachments_are_refused_and_what_they_bring_late_is_dropped() {
     link.attach(3, 1, 0).unwrap();
     let behind = link.attach(3, 1, 0).unwrap_err();
     assert_eq!(behind, AttachError::Generation(3, 3));
-    assert_eq!(link.receive(1, 1, 1, NOW), Received::Stale);
-    assert!(!link.detach(1));
-    assert_eq!(link.receive(3, 1, 1, NOW), Received::Deliver);
-    assert_eq!(link.receive(3, 1, 1, NOW), Received::Duplicate);
-    assert_eq!(link.receive(3, 3, 1, NOW), Received::Gap);
+    assert_eq!(link.receive(1, 1, frame("a")), Received::Stale);
+    assert_eq!(link.receive(3, 1, frame("a")), Received::Next);
+    assert_eq!(link.receive(3, 1, frame("a")), Received::Duplicate);
+    assert_eq!(link.receive(3, 3, frame("c")), Received::Gap);
     let counts = link.counts();
     assert_eq!((counts.stale, counts.duplicates, counts.gaps), (1, 1, 1));
 }
@@ -74,19 +73,20 @@ fn an_attachment_that_does_not_fit_changes_nothing() {
 
 #[test]
 fn the_window_and_the_limit_hold_messages_back() {
-    let mut link = LinkState::new(4);
+    let mut link = LinkState::default();
     link.attach(1, 1, 3).unwrap();
     for text in ["ab", "cd"] {
-        assert!(link.has_room(false));
+        assert!(link.has_room(0));
         link.send(frame(text)).unwrap();
     }
-    // An answer or a cancellation may still be sent.
-    assert!(!link.has_room(false));
-    assert!(link.has_room(true));
+    assert!(!link.has_room(100));
     assert_eq!(link.next_to_write().unwrap().0, 1);
     assert_eq!(link.next_to_write(), None);
     link.acknowledged(1, 1, None).unwrap();
     assert_eq!(link.next_to_write().unwrap().0, 2);
+    // Without an attachment it is the limit that counts.
+    link.detach();
+    assert!(link.has_room(3) && !link.has_room(2));
     // A message larger than the window is sent alone.
     let mut buffer = ReplayBuffer::default();
     buffer.push(frame("larger")).unwrap();
@@ -94,17 +94,42 @@ fn the_window_and_the_limit_hold_messages_back() {
 }
 
 #[test]
+fn what_was_not_handled_comes_again() {
+    let mut link = attached();
+    for (seq, text) in [(1, "a"), (2, "b"), (3, "c")] {
+        assert_eq!(link.receive(1, seq, frame(text)), Received::Next);
+    }
+    assert_eq!(link.take(|| NOW), Some(frame("a")));
+    assert_eq!(link.acknowledge(), 1);
+    link.detach();
+    assert_eq!(link.take(|| NOW), None);
+    assert_eq!(link.expected(), 2);
+    // A peer that does not keep to the window is stopped.
+    link.attach(2, 1, 100).unwrap();
+    let large = Frame::new(vec![b' '; WINDOW as usize + 1]);
+    assert_eq!(link.receive(2, 2, large), Received::Next);
+    assert_eq!(link.receive(2, 3, frame("d")), Received::Flood);
+}
+
+#[test]
 fn acknowledgements_are_due_after_some_time_messages_or_bytes() {
     let mut link = attached();
-    assert_eq!(link.ack_due(), None);
-    link.receive(1, 1, 10, NOW);
+    let handle = |link: &mut LinkState, seq, bytes| {
+        let received = link.receive(1, seq, Frame::new(vec![b' '; bytes]));
+        assert_eq!(received, Received::Next);
+        // What is received and not handled is not acknowledged.
+        let before = link.ack_due();
+        link.take(|| NOW).unwrap();
+        before
+    };
+    assert_eq!(handle(&mut link, 1, 10), None);
     assert_eq!(link.ack_due(), Some(NOW + Duration::from_millis(50)));
-    link.receive(1, 2, 64 << 10, NOW);
+    handle(&mut link, 2, 64 << 10);
     assert_eq!(link.ack_due(), Some(NOW));
     assert_eq!(link.acknowledge(), 2);
     assert_eq!(link.ack_due(), None);
     for seq in 3..35 {
-        link.receive(1, seq, 1, NOW);
+        handle(&mut link, seq, 1);
     }
     assert_eq!(link.ack_due(), Some(NOW));
     // One that is written with a message needs none of its own.
@@ -115,11 +140,13 @@ fn acknowledgements_are_due_after_some_time_messages_or_bytes() {
 
 #[test]
 fn the_last_number_is_not_used() {
-    let mut link = LinkState::with_numbers(100, u64::MAX - 1);
+    let mut link = LinkState::with_numbers(u64::MAX - 1);
     link.attach(1, u64::MAX - 1, 100).unwrap();
     assert_eq!(link.send(frame("a")), Ok(u64::MAX - 1));
     assert_eq!(link.send(frame("b")), Err(Exhausted));
-    assert_eq!(link.receive(1, u64::MAX - 1, 1, NOW), Received::Deliver);
+    let last = link.receive(1, u64::MAX - 1, frame("a"));
+    assert_eq!(last, Received::Next);
+    link.take(|| NOW).unwrap();
     assert_eq!(link.expected(), u64::MAX);
     assert_eq!(link.next_to_write().unwrap().1, u64::MAX - 1);
 }

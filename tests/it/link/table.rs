@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::Principal;
+use acp_relay::auth::{AuthMethod, Principal};
 use acp_relay::link::{
     Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, Welcome,
 };
@@ -12,8 +12,12 @@ const LIMITS: TableLimits = TableLimits {
     in_all: 3,
 };
 
+/// The holder of a token.
 fn user(name: &str) -> Arc<Principal> {
-    Arc::new(Principal::user(name.into()))
+    Arc::new(Principal {
+        auth_method: AuthMethod::Token,
+        ..Principal::user(name.into())
+    })
 }
 
 fn keys(number: u32) -> NewKeys {
@@ -50,7 +54,7 @@ fn open(
     who: &str,
     number: u32,
 ) -> Result<(Welcome, u32), Refusal> {
-    let opened = table.open(hello, &user(who), keys(number), || number);
+    let opened = table.open(hello, &user(who), keys(number), |_| number);
     opened.map(|(welcome, value)| (welcome, *value))
 }
 
@@ -151,7 +155,16 @@ fn links_are_limited_and_kept_for_authenticated_clients_only() {
     let anonymous = Arc::new(Principal::anonymous());
     let mut empty = LinkTable::new(LIMITS);
     let refused = empty
-        .open(&hello(1), &anonymous, keys(1), || 0)
+        .open(&hello(1), &anonymous, keys(1), |_| 0)
         .unwrap_err();
     assert_eq!(refused.code, RefusalCode::Auth);
+    // The user that the relay runs as is only limited by all links together.
+    let own = Arc::new(Principal::user("dan".into()));
+    for number in 1..4 {
+        let opened = empty.open(&hello(1), &own, keys(number), |other| {
+            assert_eq!(other.is_some(), number > 1);
+            number
+        });
+        opened.unwrap();
+    }
 }
