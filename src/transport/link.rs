@@ -11,6 +11,8 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::time::Instant;
+
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Exit, Frame, FrameError};
@@ -170,6 +172,10 @@ pub trait LinkGuard: Send {
     /// link outlives connections.
     fn watch_presence(&mut self, callback: PresenceCallback) {
         let _ = callback;
+    }
+    /// Since when the peer's connection is lost, if the link outlives connections.
+    fn away_since(&self) -> Option<Instant> {
+        None
     }
     /// Redacts the process's output for logs.
     fn log_redaction(&self) -> fn(&str) -> String {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::transport::LinkError;
+use super::LinkError;
 
 /// Shortest interval: a timer that is always due would keep the task busy.
 const LEAST: Duration = Duration::from_millis(10);
@@ -50,6 +50,14 @@ impl Liveness {
             pinged: false,
             timing: None,
         }
+    }
+
+    /// The connection may be lost: a ping is being sent, and is to be answered within this time.
+    pub(super) fn suspect(&mut self, within: Duration) {
+        let lost = Instant::now() + within;
+        let since = lost.checked_sub(self.interval).unwrap_or(lost);
+        self.timing = Some((since, Box::pin(sleep_until(lost))));
+        self.pinged = true;
     }
 
     /// What is due, now that nothing more can be read. `excused` is a peer that cannot be judged.

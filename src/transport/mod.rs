@@ -10,7 +10,9 @@
 //! - `ssh` is the standard input and output of an ssh process.
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
-//!   headers, `closing` the close codes.
+//!   headers, `closing` the close codes, and
+//!   `liveness` decides when a silent peer gets a ping and when it is lost.
+//! - `resumable` is a link between two relays that outlives its connections.
 //! - [`replay`] is a client or an agent in this process.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
@@ -23,6 +25,7 @@ mod endpoint;
 pub mod http;
 mod inherited;
 mod link;
+mod liveness;
 mod open;
 mod open_error;
 pub mod owner;
@@ -32,6 +35,7 @@ mod queued_link;
 pub mod registry;
 pub mod replay;
 mod request_headers;
+mod resumable;
 mod ssh;
 mod stdio;
 pub mod stream;
@@ -54,12 +58,14 @@ pub use link::{
 };
 pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,
-    ListenFuture, Listener, OpenError, OpenErrorKind, Setup, Tls,
+    ListenFuture, Listener, Setup, Tls,
 };
+pub use open_error::{OpenError, OpenErrorKind};
 pub use pin::Pin;
 pub use process::Launch;
 pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
+pub use resumable::{LinkStats, LinkTotals, Links};
 pub use ssh::READY as SSH_READY;
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};

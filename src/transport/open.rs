@@ -1,4 +1,4 @@
-//! Opening links: settings, listeners and errors.
+//! Opening links: settings and listeners.
 //!
 //! Accepting is split in two so
 //! that a slow TLS or WebSocket handshake does not delay the next client.
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use hyper::http::Extensions;
 use tokio_util::sync::CancellationToken;
 
-use super::{Endpoint, Inherited, Launch, Link, RequestHeaders};
-use super::{Pin as Fingerprint, Worker, Workers};
+use super::{Endpoint, Inherited, Launch, Link, OpenError, RequestHeaders};
+use super::{Links, Pin as Fingerprint, Worker, Workers};
 use crate::auth::{Gate, LocalKey};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Framing;
@@ -83,6 +83,8 @@ pub struct Setup {
     pub local_key: Option<Arc<LocalKey>>,
     /// The options of HTTP listeners.
     pub http: HttpOptions,
+    /// The resumable links of the relay; `None` if it offers and accepts none.
+    pub links: Option<Arc<Links>>,
     /// The headers of every HTTP request to a remote agent's server.
     pub request_headers: RequestHeaders,
     /// The transport for Agent Connect.
@@ -132,51 +134,6 @@ pub struct Tls {
     pub ca: Option<std::path::PathBuf>,
     /// The only certificate or key that a connector trusts, whatever its issuer.
     pub pin: Option<Fingerprint>,
-}
-
-/// Why an endpoint could not be opened: what happened, where, and what to do.
-#[derive(Clone, Debug, thiserror::Error)]
-pub struct OpenError {
-    /// The kind of failure, for the exit code.
-    pub kind: OpenErrorKind,
-    /// The endpoint, as given.
-    pub endpoint: String,
-    /// What happened, as a clause: `nothing listens there (connection refused)`.
-    pub what: String,
-    /// What to do about it, as a sentence, if known.
-    pub remedy: Option<String>,
-}
-
-/// Kinds of [`OpenError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OpenErrorKind {
-    /// The endpoint cannot be used here (sysexits 64).
-    Usage,
-    /// A recording cannot be read (66).
-    NoInput,
-    /// The host's name does not resolve (68).
-    NoHost,
-    /// The peer, program or port is unavailable (69).
-    Unavailable,
-    /// An error of the operating system (71).
-    System,
-    /// A socket file cannot be created (73).
-    CannotCreate,
-    /// The peer does not speak the transport's protocol (76).
-    Protocol,
-    /// Not permitted (77).
-    Forbidden,
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.endpoint, self.what)?;
-        if let Some(remedy) = &self.remedy {
-            write!(f, ". {remedy}")?;
-        }
-        Ok(())
-    }
 }
 
 impl fmt::Debug for IncomingLink {

@@ -7,13 +7,58 @@ use std::io;
 
 use hyper::StatusCode;
 
-use super::{Endpoint, OpenError, OpenErrorKind};
+use super::Endpoint;
 
 /// The message for a refused connection.
 pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
 /// The remedy for a server that answers 401 or 403.
 pub(super) const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
      the server asks for";
+
+/// Why an endpoint could not be opened: what happened, where, and what to do.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct OpenError {
+    /// The kind of failure, for the exit code.
+    pub kind: OpenErrorKind,
+    /// The endpoint, as given.
+    pub endpoint: String,
+    /// What happened, as a clause: `nothing listens there (connection refused)`.
+    pub what: String,
+    /// What to do about it, as a sentence, if known.
+    pub remedy: Option<String>,
+}
+
+/// Kinds of [`OpenError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenErrorKind {
+    /// The endpoint cannot be used here (sysexits 64).
+    Usage,
+    /// A recording cannot be read (66).
+    NoInput,
+    /// The host's name does not resolve (68).
+    NoHost,
+    /// The peer, program or port is unavailable (69).
+    Unavailable,
+    /// An error of the operating system (71).
+    System,
+    /// A socket file cannot be created (73).
+    CannotCreate,
+    /// The peer does not speak the transport's protocol (76).
+    Protocol,
+    /// Not permitted (77).
+    Forbidden,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.endpoint, self.what)?;
+        if let Some(remedy) = &self.remedy {
+            write!(f, ". {remedy}")?;
+        }
+        Ok(())
+    }
+}
 
 impl OpenError {
     /// An error of `endpoint`; `what` is a clause.

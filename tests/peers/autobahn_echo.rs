@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::http::client::HttpStream;
-use acp_relay::transport::websocket::{Half, Role, derive_accept_key, halves, open};
+use acp_relay::transport::websocket::{Half, Opened, Role, derive_accept_key, halves, open};
 use acp_relay::transport::{CloseReason, Endpoint, FrameSink, Setup};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -108,7 +108,7 @@ async fn open_client(url: &str) -> Outcome<Halves<HttpStream>> {
         target.clone_into(&mut web.path);
     }
     let setup = Setup::default();
-    let (stream, begun) = open(&to, &setup).await?;
+    let Opened { stream, begun, .. } = open(&to, &setup, None).await?;
     Ok(halves(stream, &begun, Role::Client, &setup.limits))
 }
 

@@ -29,8 +29,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use super::byte_stream::{ByteStream, READ_BUFFER};
-use super::liveness::{Due, Liveness};
 use crate::jsonrpc::Limits;
+use crate::transport::liveness::{Due, Liveness};
 use crate::transport::{CloseReason, LinkError, closing};
 
 /// Longer messages are sent in fragments of this size. 64 KiB of text with what is around it is one

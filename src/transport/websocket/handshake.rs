@@ -1,6 +1,8 @@
 //! The opening of a WebSocket (RFC 6455, section 4) as a client, with the HTTP client. No extension
 //! is offered.
 
+use std::fmt;
+
 use bytes::Bytes;
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
@@ -16,11 +18,25 @@ use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, ServerR
 use crate::transport::http::headers::lists;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
-/// Opens a WebSocket, and returns its stream and what the server has sent behind its answer.
+/// An open WebSocket.
+pub struct Opened {
+    /// Its stream.
+    pub stream: HttpStream,
+    /// What the server has sent behind its answer.
+    pub begun: Bytes,
+    /// Whether the server has chosen the subprotocol that was offered.
+    pub is_chosen: bool,
+}
+
+/// Opens a WebSocket, and offers a subprotocol.
 ///
 /// # Errors
 /// When the server cannot be reached, refuses, or does not speak the protocol.
-pub async fn open(to: &Endpoint, setup: &Setup) -> Result<(HttpStream, Bytes), OpenError> {
+pub async fn open(
+    to: &Endpoint,
+    setup: &Setup,
+    offered: Option<&'static str>,
+) -> Result<Opened, OpenError> {
     let Endpoint::Http(web) = to else {
         return Err(OpenError::wrong_scheme(to));
     };
@@ -36,6 +52,12 @@ pub async fn open(to: &Endpoint, setup: &Setup) -> Result<(HttpStream, Bytes), O
         let value = HeaderValue::from_str(value).map_err(|fault| not_spoken(to, fault))?;
         request.headers_mut().insert(name, value);
     }
+    if let Some(protocol) = offered {
+        let protocol = HeaderValue::from_static(protocol);
+        request
+            .headers_mut()
+            .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
     client.connect().await?;
     let opening = async {
         let response = client.send(request).await.map_err(|fault| match fault {
@@ -45,20 +67,26 @@ pub async fn open(to: &Endpoint, setup: &Setup) -> Result<(HttpStream, Bytes), O
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refused(to, ServerRefusal::read(response).await));
         }
-        check(response.headers(), &key).map_err(|what| not_spoken(to, what))?;
+        let checked = check(response.headers(), &key, offered);
+        let is_chosen = checked.map_err(|what| not_spoken(to, what))?;
         let upgraded = hyper::upgrade::on(response).await;
         let upgraded = upgraded.map_err(|fault| not_spoken(to, fault))?;
         let parts = upgraded.downcast::<TokioIo<HttpStream>>();
         let parts = parts.map_err(|_| not_spoken(to, "its connection is another one"))?;
-        Ok((parts.io.into_inner(), parts.read_buf))
+        Ok(Opened {
+            stream: parts.io.into_inner(),
+            begun: parts.read_buf,
+            is_chosen,
+        })
     };
     let within = setup.limits.handshake;
     let opened = timeout(within, opening).await;
     opened.unwrap_or_else(|_| Err(open_error::timed_out(to, "the handshake", within)))
 }
 
-/// What is wrong with an answer that accepts the WebSocket.
-fn check(fields: &HeaderMap, key: &str) -> Result<(), &'static str> {
+/// Whether an answer that accepts the WebSocket has chosen the offered subprotocol, or what is wrong
+/// with it.
+fn check(fields: &HeaderMap, key: &str, offered: Option<&str>) -> Result<bool, &'static str> {
     if !lists(fields, &UPGRADE, b"websocket") || !lists(fields, &CONNECTION, b"upgrade") {
         return Err("its 101 upgrades to something else");
     }
@@ -67,11 +95,18 @@ fn check(fields: &HeaderMap, key: &str) -> Result<(), &'static str> {
     if accepted != [accept.as_str()] {
         return Err("its answer is not to our request");
     }
-    let unoffered = [SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_PROTOCOL];
-    if unoffered.iter().any(|name| fields.contains_key(name)) {
+    let chosen: Vec<_> = fields.get_all(SEC_WEBSOCKET_PROTOCOL).iter().collect();
+    let is_chosen = offered.is_some_and(|offered| chosen == [offered]);
+    if fields.contains_key(SEC_WEBSOCKET_EXTENSIONS) || (!chosen.is_empty() && !is_chosen) {
         return Err("it chose an extension or a protocol that was not offered");
     }
-    Ok(())
+    Ok(is_chosen)
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
 }
 
 fn refused(to: &Endpoint, refusal: ServerRefusal) -> OpenError {
@@ -87,7 +122,7 @@ fn refused(to: &Endpoint, refusal: ServerRefusal) -> OpenError {
     OpenError::new(kind, to, refusal.text).with_remedy(remedy)
 }
 
-fn not_spoken(to: &Endpoint, why: impl std::fmt::Display) -> OpenError {
+fn not_spoken(to: &Endpoint, why: impl fmt::Display) -> OpenError {
     let what = format!("it does not speak WebSocket ({why})");
     OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy("Check the port and the scheme")
 }

@@ -20,9 +20,10 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
-use super::handshake::open;
+use super::handshake::{Opened, open};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
+use crate::transport::resumable::{self, SUBPROTOCOL};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, OpenError, Peer, Setup,
 };
@@ -52,8 +53,31 @@ where
 
 /// Connects to `ws://` and `wss://`.
 pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
-    let (stream, begun) = open(to, setup).await?;
-    Ok(link(stream, &begun, Role::Client, to.to_string(), setup))
+    let Some(links) = &setup.links else {
+        return Ok(carrier(open(to, setup, None).await?, to, &setup.limits));
+    };
+    let opened = open(to, setup, Some(SUBPROTOCOL)).await?;
+    if !opened.is_chosen {
+        return Ok(carrier(opened, to, &setup.limits));
+    }
+    let limits = resumable::carrier_limits(&setup.limits);
+    let first = carrier(opened, to, &limits);
+    let (to, setup) = (to.clone(), setup.clone());
+    let (links, own) = (Arc::clone(links), Arc::clone(&setup.limits));
+    let dial: resumable::Dial = Arc::new(move || {
+        let (to, setup, limits) = (to.clone(), setup.clone(), Arc::clone(&limits));
+        Box::pin(async move {
+            let opened = open(&to, &setup, Some(SUBPROTOCOL)).await?;
+            Ok(opened.is_chosen.then(|| carrier(opened, &to, &limits)))
+        })
+    });
+    resumable::connect(first, dial, &links, &own).await
+}
+
+/// A link over a WebSocket that was opened as a client.
+fn carrier(opened: Opened, to: &Endpoint, limits: &Limits) -> Link {
+    let Opened { stream, begun, .. } = opened;
+    link(stream, &begun, Role::Client, to.to_string(), limits)
 }
 
 /// A link over an open WebSocket.
@@ -62,12 +86,12 @@ pub(in crate::transport) fn link<S>(
     begun: &[u8],
     role: Role,
     name: String,
-    setup: &Setup,
+    limits: &Limits,
 ) -> Link
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let [rx, tx] = halves(stream, begun, role, &setup.limits);
+    let [rx, tx] = halves(stream, begun, role, limits);
     Link::new(Peer::remote(name, false), rx, tx, ())
 }
 

@@ -1,8 +1,7 @@
 //! Messages over WebSockets: `ws://` and `wss://`, one JSON text in a text message.
 //!
 //! tokio-tungstenite speaks the protocol; `connection` adds what it leaves to its user, over a
-//! `byte_stream` that follows its frames. `link` makes the halves of a link, `liveness` decides when
-//! a silent peer gets a ping and when it is lost. `handshake` opens a connection as a client;
+//! `byte_stream` that follows its frames. `link` makes the halves of a link. `handshake` opens a connection as a client;
 //! connections to a listener come through `http::server`.
 //!
 //! # Why
@@ -16,9 +15,8 @@ mod byte_stream;
 mod connection;
 mod handshake;
 mod link;
-mod liveness;
 
-pub use handshake::open;
+pub use handshake::{Opened, open};
 pub use link::{Half, halves};
 pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;

@@ -94,6 +94,11 @@ pub(in crate::transport::http) fn subprotocol(fields: &HeaderMap) -> Option<&str
     others.next().filter(|_| has_token)
 }
 
+/// Whether a client offers this subprotocol.
+pub(in crate::transport::http) fn offers(fields: &HeaderMap, protocol: &str) -> bool {
+    subprotocols(fields).any(|one| one == protocol)
+}
+
 /// The token of a request. Anything that is not a token, or more than one, becomes an empty token,
 /// which is never valid.
 fn token(fields: &HeaderMap) -> Option<Vec<u8>> {

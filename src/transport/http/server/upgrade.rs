@@ -20,11 +20,14 @@ use tokio_util::either::Either;
 
 use super::connection::new_id;
 use super::service::AcpService;
+use crate::auth::AuthMethod;
+use crate::transport::Links;
 use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::credentials::subprotocol;
+use crate::transport::http::port::credentials::{offers, subprotocol};
 use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::port::socket::Socket;
+use crate::transport::resumable::{SUBPROTOCOL, carrier_limits};
 use crate::transport::websocket::{Role, link};
 
 /// Opens a WebSocket, or returns why not.
@@ -60,13 +63,25 @@ pub(super) async fn upgrade(
     if let Some(cookie) = service.cookie() {
         fields.insert(SET_COOKIE, cookie);
     }
+    let links = service.port.setup.links.clone();
+    let is_known = client.principal.auth_method != AuthMethod::Anonymous;
+    let links = links.filter(|_| is_known && offers(request.headers(), SUBPROTOCOL));
+    if links.is_some() {
+        let protocol = HeaderValue::from_static(SUBPROTOCOL);
+        fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service, upgraded, client));
+    tokio::spawn(take_over(service, upgraded, client, links));
     Ok(answer)
 }
 
 /// Takes the socket over once the 101 has left.
-async fn take_over(service: Arc<AcpService>, upgraded: OnUpgrade, client: AuthenticatedClient) {
+async fn take_over(
+    service: Arc<AcpService>,
+    upgraded: OnUpgrade,
+    client: AuthenticatedClient,
+    links: Option<Arc<Links>>,
+) {
     let Ok(upgraded) = upgraded.await else {
         return;
     };
@@ -75,13 +90,23 @@ async fn take_over(service: Arc<AcpService>, upgraded: OnUpgrade, client: Authen
         return;
     };
     let initial = &parts.read_buf[..];
-    let (name, setup) = (client.from.to_string(), &service.port.setup);
+    let (name, own) = (client.from.to_string(), &service.port.limits);
+    let limits = match links {
+        Some(_) => carrier_limits(own),
+        None => Arc::clone(own),
+    };
     let mut link = match parts.io.into_inner().stream {
-        Either::Left(stream) => link(stream, initial, Role::Server, name, setup),
-        Either::Right(stream) => link(*stream, initial, Role::Server, name, setup),
+        Either::Left(stream) => link(stream, initial, Role::Server, name, &limits),
+        Either::Right(stream) => link(*stream, initial, Role::Server, name, &limits),
     };
     link.peer.principal = Some(client.principal);
     link.peer.wanted_agent = client.wanted_agent;
+    if let Some(links) = links {
+        let Some(new) = links.accept(link, own).await else {
+            return;
+        };
+        link = new;
+    }
     // A failure needs no handling: the socket is closed with the link.
     let _ = service.port.announce(&client.from, link).await;
 }

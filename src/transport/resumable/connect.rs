@@ -1,0 +1,41 @@
+//! The client's end of a link.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub(in crate::transport) use super::dialer::Dial;
+use super::dialer::Dialer;
+use super::end::LinkEnd;
+use super::half;
+use super::links::Links;
+use crate::jsonrpc::Limits;
+use crate::transport::{Link, OpenError, OpenErrorKind};
+
+/// Opens a link over its first connection; `dial` opens the next ones.
+///
+/// # Errors
+/// The server refuses.
+pub(in crate::transport) async fn connect(
+    carrier: Link,
+    dial: Dial,
+    links: &Links,
+    limits: &Arc<Limits>,
+) -> Result<Link, OpenError> {
+    let peer = carrier.peer.clone();
+    let fail = |why: String| {
+        let what = format!("its relay does not open a link ({why})");
+        let error = OpenError::new(OpenErrorKind::Unavailable, &peer.name, what);
+        error.with_remedy("Try again, or connect with --no-link")
+    };
+    let begun = Dialer::begin_link(carrier, dial, limits.handshake).await;
+    let (dialer, carrier, welcome) = begun.map_err(|error| fail(error.to_string()))?;
+    let stats = Arc::clone(&links.stats);
+    let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), stats, Arc::default());
+    let numbers = (welcome.generation, welcome.rx, welcome.window);
+    let attached = end.attach(carrier, numbers, None);
+    attached.map_err(|(_, error)| fail(error.to_string()))?;
+    let end = Arc::new(Mutex::new(end));
+    links.watch(&end);
+    Ok(half::link(&end, peer, || {}))
+}

@@ -1,0 +1,239 @@
+//! How the client's end of a link gets its attachments.
+
+use std::fmt;
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use uuid::Uuid;
+
+use super::network::NetworkWatch;
+use super::wire::{broken, encode};
+use crate::jsonrpc::framing::Decoded;
+use crate::link::{Backoff, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome};
+use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
+
+/// An attachment that has lasted so long ends a series of attempts.
+const HEALTHY: Duration = Duration::from_secs(30);
+
+/// Opens a connection that carries a link; `None` if the server does not know links.
+pub(in crate::transport) type Dial =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Link>, OpenError>> + Send + Sync>;
+
+/// A connection, and the greeting on it.
+type Greeted = (Link, Box<Welcome>);
+
+/// Gets the next attachment of a link.
+pub(super) struct Dialer {
+    dial: Dial,
+    within: Duration,
+    known: Known,
+    backoff: Backoff,
+    attached: Instant,
+    step: Step,
+    network: NetworkWatch,
+}
+
+/// What the peer has said of the link.
+struct Known {
+    link: String,
+    epoch: String,
+    key: ResumeKey,
+    /// The number of the last attempt.
+    generation: u64,
+}
+
+enum Step {
+    /// Nothing is due.
+    Attached,
+    Waiting(Pin<Box<Sleep>>),
+    Attempt(BoxFuture<'static, Result<Greeted, Fault>>),
+}
+
+/// Why there is no attachment.
+enum Fault {
+    /// It is tried again, not before a time that the peer has asked for.
+    Again(String, Option<Duration>),
+    /// It is not tried again.
+    Never(LinkError),
+}
+
+impl Dialer {
+    /// Greets the server of a new link on its first connection; the next ones are opened by `dial`.
+    pub(super) async fn begin_link(
+        carrier: Link,
+        dial: Dial,
+        within: Duration,
+    ) -> Result<(Self, Link, Welcome), LinkError> {
+        let hello = Hello {
+            v: vec![1],
+            generation: 1,
+            rx: 1,
+            window: WINDOW,
+            ..Hello::default()
+        };
+        let greeted = greet(carrier, hello, within).await;
+        let (carrier, welcome) = greeted.map_err(|fault| match fault {
+            Fault::Again(what, _) => LinkError::Unavailable(what),
+            Fault::Never(error) => error,
+        })?;
+        let dialer = Self {
+            dial,
+            within,
+            known: Known {
+                link: welcome.link.clone(),
+                epoch: welcome.epoch.clone(),
+                key: welcome.key.clone(),
+                generation: 1,
+            },
+            backoff: Backoff::default(),
+            attached: Instant::now(),
+            step: Step::Attached,
+            network: NetworkWatch::new(),
+        };
+        Ok((dialer, carrier, *welcome))
+    }
+
+    /// The attachment was lost: the next one is to be gotten.
+    pub(super) fn restart(&mut self) {
+        if self.attached.elapsed() >= HEALTHY {
+            self.backoff.reset();
+        }
+        self.wait(None);
+    }
+
+    /// Gets the next attachment of an end that expects message `rx` next.
+    pub(super) fn poll(
+        &mut self,
+        rx: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Greeted, LinkError>> {
+        if self.poll_network(cx) && matches!(self.step, Step::Waiting(_)) {
+            self.begin(rx);
+        }
+        loop {
+            match &mut self.step {
+                Step::Attached => self.wait(None),
+                Step::Waiting(timer) => {
+                    ready!(timer.as_mut().poll(cx));
+                    self.begin(rx);
+                }
+                Step::Attempt(attempt) => match ready!(attempt.as_mut().poll(cx)) {
+                    Ok((link, welcome)) => {
+                        self.step = Step::Attached;
+                        self.attached = Instant::now();
+                        self.known.key = welcome.key.clone();
+                        return Poll::Ready(Ok((link, welcome)));
+                    }
+                    Err(Fault::Again(why, after)) => {
+                        tracing::info!(why, "not connected again yet");
+                        self.wait(after);
+                    }
+                    Err(Fault::Never(error)) => return Poll::Ready(Err(error)),
+                },
+            }
+        }
+    }
+
+    /// Whether the network may have changed since the last call.
+    pub(super) fn poll_network(&mut self, cx: &mut Context<'_>) -> bool {
+        self.network.poll(cx)
+    }
+
+    fn wait(&mut self, after: Option<Duration>) {
+        let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
+        let wait = self.backoff.next(random, after);
+        self.step = Step::Waiting(Box::pin(sleep(wait)));
+    }
+
+    fn begin(&mut self, rx: u64) {
+        self.known.generation += 1;
+        let Known {
+            link,
+            epoch,
+            key,
+            generation,
+        } = &self.known;
+        let hello = Hello {
+            v: vec![1],
+            link: Some(link.clone()),
+            epoch: Some(epoch.clone()),
+            generation: *generation,
+            rx,
+            key: Some(key.clone()),
+            window: WINDOW,
+        };
+        let (connection, within) = ((self.dial)(), self.within);
+        self.step = Step::Attempt(Box::pin(async move {
+            match connection.await {
+                Ok(Some(carrier)) => greet(carrier, hello, within).await,
+                Ok(None) => Err(Fault::Never(LinkError::Unavailable(
+                    "the server there keeps no links any more".to_owned(),
+                ))),
+                Err(error) if error.kind == OpenErrorKind::Forbidden => {
+                    Err(Fault::Never(LinkError::Forbidden(error.to_string())))
+                }
+                Err(error) => Err(Fault::Again(error.to_string(), None)),
+            }
+        }));
+    }
+}
+
+/// Greets the peer on a new connection.
+async fn greet(mut carrier: Link, hello: Hello, within: Duration) -> Result<Greeted, Fault> {
+    let is_new = hello.link.is_none();
+    let lost = |error: LinkError| Fault::Again(error.to_string(), None);
+    let greeting = async {
+        let hello = encode(&Header::Hello(Box::new(hello)));
+        carrier.send(hello).await.map_err(lost)?;
+        match carrier.receive().await {
+            Some(Ok(Decoded::Frame(frame))) => Ok(frame),
+            Some(Ok(Decoded::Error(error))) => Err(Fault::Again(error.to_string(), None)),
+            Some(Err(error)) => Err(lost(error)),
+            None => Err(Fault::Again("the connection has ended".to_owned(), None)),
+        }
+    };
+    let silent = |_| {
+        Err(Fault::Again(
+            "no greeting has come in time".to_owned(),
+            None,
+        ))
+    };
+    let answer = timeout(within, greeting).await.unwrap_or_else(silent)?;
+    match Header::read(answer.as_bytes()) {
+        Ok((Header::Welcome(welcome), _)) if welcome.resumed != is_new => Ok((carrier, welcome)),
+        Ok((Header::Refuse(refusal), _)) => Err(refused(*refusal)),
+        Ok(_) => Err(Fault::Never(broken("the greeting was not answered"))),
+        Err(error) => Err(Fault::Never(broken(error))),
+    }
+}
+
+fn refused(refusal: Refusal) -> Fault {
+    let Refusal {
+        code,
+        retry_after_ms,
+        detail,
+        ..
+    } = refusal;
+    let after = retry_after_ms.map(Duration::from_millis);
+    match code {
+        RefusalCode::Busy | RefusalCode::Limit => Fault::Again(detail, after),
+        _ if after.is_some() => Fault::Again(detail, after),
+        RefusalCode::Auth => Fault::Never(LinkError::Forbidden(detail)),
+        _ => Fault::Never(LinkError::Io {
+            context: "connecting again",
+            source: io::Error::other(detail),
+        }),
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,583 @@
+//! One end of a resumable link: reads and writes the current attachment, and gets or awaits the next
+//! one.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future as _;
+use std::io;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Buf as _;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::dialer::Dialer;
+use super::stats::{Attached, LinkStats, TOTAL};
+use super::wire::{broken, encode, with_header};
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame, Limits};
+use crate::link::{AttachError, End, Header, LinkState, Received, WINDOW};
+use crate::transport::liveness::{Due, Liveness};
+use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
+
+/// Bytes that are read before other work is done.
+const READ_BUDGET: usize = 64 << 10;
+/// Time for the answer to a ping, once the network may have changed.
+const PROBE: Duration = Duration::from_secs(3);
+/// What a message that waits costs besides its bytes.
+const OVERHEAD: usize = 64;
+
+/// One end.
+pub(super) struct LinkEnd {
+    pub(super) state: LinkState,
+    attachment: Option<Attachment>,
+    /// How the client's end gets the next attachment; the server's end awaits it.
+    dialer: Option<Dialer>,
+    limits: Arc<Limits>,
+    stats: Arc<LinkStats>,
+    /// The bytes that wait without an attachment, of all links of the principal.
+    pub(super) account: Arc<AtomicUsize>,
+    /// Those of this link.
+    kept: usize,
+    /// Since when there has been no attachment.
+    pub(super) away_since: Option<Instant>,
+    /// The conversation has ended for this reason, which the peer is told.
+    closing: Option<CloseReason>,
+    /// The end was written on the current attachment.
+    end_sent: bool,
+    /// The close code with which the peer has ended the link.
+    peer_end: Option<u16>,
+    /// There will be no further attachment.
+    failed: bool,
+    /// Why the link has ended, until that is reported.
+    error: Option<LinkError>,
+    began: Instant,
+    ack_timer: Option<Pin<Box<Sleep>>>,
+    waker: Option<Waker>,
+    pub(super) watch: Option<PresenceCallback>,
+    pub(super) stderr: Option<Stderr>,
+}
+
+/// Receives what the processes of attachments write to stderr.
+pub(super) type Stderr = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+/// The connection that carries the link now.
+struct Attachment {
+    link: Link,
+    liveness: Liveness,
+    /// Messages of the link itself, which are written first.
+    control: VecDeque<Frame>,
+    is_unflushed: bool,
+}
+
+/// Why an attachment has ended.
+enum Fault {
+    /// It is lost; the next one continues.
+    Lost(String),
+    /// The peer or its messages are not as they have to be: the link ends.
+    Broken(LinkError),
+}
+
+impl LinkEnd {
+    pub(super) fn new(
+        dialer: Option<Dialer>,
+        limits: Arc<Limits>,
+        stats: Arc<LinkStats>,
+        account: Arc<AtomicUsize>,
+    ) -> Self {
+        Self {
+            state: LinkState::default(),
+            attachment: None,
+            dialer,
+            limits,
+            stats,
+            account,
+            kept: 0,
+            away_since: None,
+            closing: None,
+            end_sent: false,
+            peer_end: None,
+            failed: false,
+            error: None,
+            began: Instant::now(),
+            ack_timer: None,
+            waker: None,
+            watch: None,
+            stderr: None,
+        }
+    }
+
+    /// Begins attachment number `generation`, whose peer expects message `rx` next and allows
+    /// `window` bytes in flight. `greeting` is the first message on it, if this end writes one.
+    ///
+    /// # Errors
+    /// The numbers do not fit; nothing has changed then.
+    pub(super) fn attach(
+        &mut self,
+        mut link: Link,
+        (generation, rx, window): (u64, u64, u64),
+        greeting: Option<Frame>,
+    ) -> Result<(), (Link, AttachError)> {
+        if let Err(error) = self.state.attach(generation, rx, window) {
+            return Err((link, error));
+        }
+        self.release();
+        match self.away_since.take() {
+            Some(since) => self.restored(&link.peer.name, since),
+            None => self.stats.attached(Attached::New),
+        }
+        self.capture(&mut link);
+        self.end_sent = false;
+        self.attachment = Some(Attachment {
+            link,
+            liveness: Liveness::new(self.limits.http_keepalive),
+            control: greeting.into_iter().collect(),
+            is_unflushed: false,
+        });
+        self.wake();
+        Ok(())
+    }
+
+    /// Drops the current attachment before another one begins. With that, [`LinkState::expected`] is
+    /// what the next one begins with.
+    pub(super) fn replace(&mut self) {
+        self.lose("the client has connected again");
+    }
+
+    /// Ends the link: there will be no further attachment.
+    pub(super) fn fail(&mut self, error: LinkError) {
+        self.attachment = None;
+        self.state.detach();
+        self.release();
+        self.away_since = None;
+        self.failed = true;
+        self.error = Some(error);
+        self.wake();
+    }
+
+    /// The next message of the peer.
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Decoded, LinkError>>> {
+        for driven in [false, true] {
+            let began = self.began;
+            if let Some(frame) = self.state.take(|| began.elapsed()) {
+                return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
+            }
+            if let Some(error) = self.error.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            if self.failed || self.peer_end.is_some() {
+                return Poll::Ready(None);
+            }
+            if !driven {
+                self.drive(cx);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Why the link has ended, while its messages are not taken.
+    pub(super) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.drive(cx);
+        match self.error.take_if(|_| self.failed) {
+            Some(error) => Poll::Ready(error),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Whether the peer has said that it is done.
+    pub(super) fn ended_cleanly(&self) -> bool {
+        self.peer_end == Some(1000)
+    }
+
+    /// Ready when another message can be sent.
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        for driven in [false, true] {
+            if self.failed || self.peer_end.is_some() {
+                return Poll::Ready(Err(LinkError::broken_pipe("writing to the peer")));
+            }
+            if self.has_room() {
+                return Poll::Ready(Ok(()));
+            }
+            if !driven {
+                self.drive(cx);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Sends a message: now, or over the next attachment.
+    pub(super) fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        if !frame.is_text() && simdutf8::basic::from_utf8(frame.as_bytes()).is_err() {
+            return Err(LinkError::Io {
+                context: "sending a message that is not UTF-8",
+                source: io::ErrorKind::InvalidData.into(),
+            });
+        }
+        if self.attachment.is_none() {
+            self.keep(frame.len() + OVERHEAD);
+        }
+        self.state.send(frame).map_err(broken)?;
+        Ok(())
+    }
+
+    /// Writes what the attachment takes at once. The rest is kept, and is written when the link is
+    /// read.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        if let Err(fault) = self.write(cx) {
+            self.end_attachment(fault);
+            // The next attachment wakes the task.
+            self.drive(cx);
+        }
+    }
+
+    /// Tells the peer that the link ends, and waits until it has answered.
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> Poll<()> {
+        self.closing.get_or_insert(why);
+        self.drive(cx);
+        if !self.is_over() {
+            return Poll::Pending;
+        }
+        match &mut self.attachment {
+            Some(attachment) => attachment.link.tx.poll_close(cx, why).map(drop),
+            None => Poll::Ready(()),
+        }
+    }
+
+    /// The conversation has ended: a peer that was not told so is, as far as that is possible at
+    /// once.
+    pub(super) fn drop_conversation(&mut self) {
+        self.closing.get_or_insert(CloseReason::Done);
+        let _ = self.write(&mut Context::from_waker(Waker::noop()));
+        self.attachment = None;
+        self.release();
+        self.failed = true;
+    }
+
+    /// Has the processes of attachments pass on their stderr.
+    pub(super) fn capture_stderr(&mut self, stderr: Stderr) {
+        self.stderr = Some(stderr);
+        if let Some(mut attachment) = self.attachment.take() {
+            self.capture(&mut attachment.link);
+            self.attachment = Some(attachment);
+        }
+    }
+
+    /// Signals the processes of the attachment.
+    pub(super) fn signal(&mut self, step: StopStep) {
+        if let Some(attachment) = &mut self.attachment {
+            attachment.link.guard.signal(step);
+        }
+    }
+
+    fn capture(&self, link: &mut Link) {
+        if let Some(stderr) = self.stderr.clone() {
+            let callback = Box::new(move |bytes: &[u8]| stderr(bytes));
+            link.guard.capture_stderr(callback);
+        }
+    }
+
+    /// Whether both ends have said that the link ends, or nothing more can be said.
+    fn is_over(&self) -> bool {
+        let is_told = || match &self.attachment {
+            Some(attachment) => self.end_sent && !attachment.is_unflushed,
+            None => true,
+        };
+        self.failed || (self.peer_end.is_some() && is_told())
+    }
+
+    fn has_room(&self) -> bool {
+        let full = self.account.load(Ordering::Relaxed) >= TOTAL / 2 || self.stats.is_full();
+        let limit = match full {
+            true => 0,
+            false => self.limits.reconnect_bytes,
+        };
+        self.state.has_room(limit)
+    }
+
+    /// Gets an attachment if there is none, and reads and writes the one there is.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if !self
+            .waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            self.waker = Some(cx.waker().clone());
+        }
+        while !self.is_over() {
+            if self.attachment.is_some() {
+                match self.exchange(cx) {
+                    Ok(()) => return,
+                    Err(fault) => self.end_attachment(fault),
+                }
+                continue;
+            }
+            let Some(dialer) = &mut self.dialer else {
+                return;
+            };
+            match dialer.poll(self.state.expected(), cx) {
+                Poll::Pending => return,
+                Poll::Ready(Err(error)) => self.fail(error),
+                Poll::Ready(Ok((link, welcome))) => {
+                    let numbers = (welcome.generation, welcome.rx, welcome.window);
+                    if let Err((_, error)) = self.attach(link, numbers, None) {
+                        self.fail(broken(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what has come, and writes what is due.
+    fn exchange(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let mut budget = READ_BUDGET;
+        while let Some(attachment) = &mut self.attachment {
+            if budget == 0 {
+                cx.waker().wake_by_ref();
+                break;
+            }
+            let Poll::Ready(received) = attachment.link.rx.poll_next(cx) else {
+                break;
+            };
+            attachment.liveness.received = true;
+            match received {
+                Some(Ok(Decoded::Frame(frame))) => {
+                    budget = budget.saturating_sub(frame.len());
+                    self.handle(frame)?;
+                }
+                Some(Ok(Decoded::Error(error))) => {
+                    return Err(Fault::Broken(LinkError::Framing(error)));
+                }
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(Fault::Lost("the connection has ended".to_owned())),
+            }
+        }
+        self.write(cx)?;
+        self.poll_timers(cx)
+    }
+
+    /// Handles a message of the link.
+    fn handle(&mut self, frame: Frame) -> Result<(), Fault> {
+        let generation = self.state.generation();
+        let mut bytes = frame.into_bytes();
+        let read = Header::read(&bytes).map_err(|error| Fault::Broken(broken(error)))?;
+        match read {
+            (Header::Data { seq, ack }, begin) => {
+                self.acknowledged(ack, None)?;
+                bytes.advance(begin);
+                match self.state.receive(generation, seq, Frame::new(bytes)) {
+                    Received::Next | Received::Duplicate | Received::Stale => {}
+                    Received::Gap => {
+                        return Err(Fault::Lost(format!(
+                            "message {seq} came before message {}",
+                            self.state.expected()
+                        )));
+                    }
+                    Received::Flood => {
+                        return Err(Fault::Broken(broken("more than the window was sent")));
+                    }
+                }
+            }
+            (Header::Ack { ack, window }, _) => self.acknowledged(ack, Some(window))?,
+            (Header::Ping(nonce), _) => self.control(&Header::Pong(nonce)),
+            (Header::Pong(_) | Header::Unknown, _) => {}
+            (Header::End(end), _) => {
+                self.peer_end = Some(end.code);
+                // Why a server ends a link is only known from its code.
+                if self.dialer.is_some() && self.closing.is_none() {
+                    self.error = closing::close_error(end.code, end.reason.as_bytes());
+                }
+            }
+            (Header::Hello(_) | Header::Welcome(_) | Header::Refuse(_), _) => {
+                return Err(Fault::Broken(broken("a greeting on an open link")));
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, ack: u64, window: Option<u64>) -> Result<(), Fault> {
+        let generation = self.state.generation();
+        let acknowledged = self.state.acknowledged(generation, ack, window);
+        acknowledged.map_err(|error| Fault::Broken(broken(error)))
+    }
+
+    fn control(&mut self, header: &Header) {
+        if let Some(attachment) = &mut self.attachment {
+            attachment.control.push_back(encode(header));
+        }
+    }
+
+    /// Writes what is due, as far as the attachment takes it at once.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        while let Some(attachment) = &mut self.attachment {
+            let Poll::Ready(ready) = attachment.link.tx.poll_ready(cx) else {
+                return Ok(());
+            };
+            ready?;
+            let Some(frame) = self.next_frame() else {
+                break;
+            };
+            if let Some(attachment) = &mut self.attachment {
+                attachment.link.tx.start_send(frame)?;
+                attachment.is_unflushed = true;
+            }
+        }
+        if let Some(attachment) = &mut self.attachment
+            && attachment.is_unflushed
+            && let Poll::Ready(flushed) = attachment.link.tx.poll_flush(cx)
+        {
+            flushed?;
+            attachment.is_unflushed = false;
+        }
+        Ok(())
+    }
+
+    /// What is written next.
+    fn next_frame(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.attachment.as_mut()?.control.pop_front() {
+            return Some(frame);
+        }
+        let has_peer = self.peer_end.is_none();
+        if has_peer && let Some((seq, ack, frame)) = self.state.next_to_write() {
+            return Some(with_header(seq, ack, &frame));
+        }
+        let ends = !has_peer || (self.closing.is_some() && !self.state.has_unwritten());
+        if ends && !mem::replace(&mut self.end_sent, true) {
+            let (code, reason) = closing::code(self.closing.unwrap_or(CloseReason::Done));
+            let reason = reason.to_owned();
+            return Some(encode(&Header::End(Box::new(End { code, reason }))));
+        }
+        let due = self.state.ack_due()?;
+        (due <= self.began.elapsed()).then(|| self.acknowledgement())
+    }
+
+    fn acknowledgement(&mut self) -> Frame {
+        let (ack, window) = (self.state.acknowledge(), WINDOW);
+        encode(&Header::Ack { ack, window })
+    }
+
+    /// Runs the timers of the attachment: an acknowledgement may become due, or a sign of life.
+    fn poll_timers(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        if let Some(due) = self.state.ack_due() {
+            // One that runs out early is set again: most acknowledgements go with messages.
+            let timer = self
+                .ack_timer
+                .get_or_insert_with(|| Box::pin(sleep_until(self.began + due)));
+            if timer.as_mut().poll(cx).is_ready() {
+                self.ack_timer = None;
+                cx.waker().wake_by_ref();
+            }
+        }
+        if let Some(dialer) = &mut self.dialer
+            && dialer.poll_network(cx)
+            && let Some(attachment) = &mut self.attachment
+        {
+            attachment.liveness.suspect(PROBE);
+            attachment.control.push_back(encode(&Header::Ping(0)));
+            cx.waker().wake_by_ref();
+        }
+        while let Some(attachment) = &mut self.attachment {
+            let is_full = attachment.is_unflushed;
+            let Poll::Ready(due) = attachment.liveness.poll(is_full, cx) else {
+                break;
+            };
+            let frame = match due {
+                Due::Ping => encode(&Header::Ping(0)),
+                Due::Pong => self.acknowledgement(),
+                Due::Loss => return Err(attachment.liveness.loss().into()),
+            };
+            if let Some(attachment) = &mut self.attachment {
+                attachment.control.push_back(frame);
+            }
+            self.write(cx)?;
+        }
+        Ok(())
+    }
+
+    fn end_attachment(&mut self, fault: Fault) {
+        match fault {
+            Fault::Lost(why) => self.lose(&why),
+            Fault::Broken(error) => self.fail(error),
+        }
+    }
+
+    /// The current attachment is lost, if there is one.
+    fn lose(&mut self, why: &str) {
+        let Some(attachment) = self.attachment.take() else {
+            return;
+        };
+        self.state.detach();
+        if self.is_over() {
+            return;
+        }
+        let name = &attachment.link.peer.name;
+        self.away_since = Some(Instant::now());
+        match &mut self.dialer {
+            Some(dialer) => {
+                dialer.restart();
+                tracing::warn!("the connection to {name} is lost ({why}); connecting again");
+            }
+            None => tracing::info!(from = name, why, "the client is lost; its agent is kept"),
+        }
+        if let Some(watch) = &self.watch {
+            watch(Presence::Lost(why));
+        }
+        let sent = self.state.sent();
+        self.keep(sent.bytes() + sent.len() * OVERHEAD);
+    }
+
+    fn restored(&self, name: &str, since: Instant) {
+        let away = since.elapsed();
+        self.stats.attached(Attached::Resumed(away));
+        if self.dialer.is_some() {
+            tracing::warn!(
+                "the connection to {name} is restored after {away:.1?}; nothing is lost"
+            );
+        } else {
+            tracing::info!(from = name, ?away, "the client has connected again");
+        }
+        if let Some(watch) = &self.watch {
+            watch(Presence::Restored(name));
+        }
+    }
+
+    /// Counts bytes that wait without an attachment.
+    fn keep(&mut self, bytes: usize) {
+        self.kept += bytes;
+        self.account.fetch_add(bytes, Ordering::Relaxed);
+        self.stats.keep(bytes);
+    }
+
+    fn release(&mut self) {
+        let bytes = mem::take(&mut self.kept);
+        self.account.fetch_sub(bytes, Ordering::Relaxed);
+        self.stats.release(bytes);
+    }
+
+    fn wake(&mut self) {
+        self.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl fmt::Debug for LinkEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkEnd")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<LinkError> for Fault {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Io { .. } => Self::Lost(error.to_string()),
+            error => Self::Broken(error),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The halves of a resumable link, which share its end.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::end::LinkEnd;
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame};
+use crate::transport::{
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, StderrCallback,
+    StopStep,
+};
+
+/// An end, shared by the halves of a link and the table of links. No lock is held over an await.
+pub(super) type Shared = Arc<Mutex<LinkEnd>>;
+
+/// A half of a link.
+struct Half(Shared);
+
+/// The guard of a link. When it is dropped, the conversation has ended.
+struct Guard {
+    end: Shared,
+    ended: Box<dyn Fn() + Send>,
+}
+
+/// A link whose end is shared; `ended` is called when the conversation has ended.
+pub(super) fn link(end: &Shared, peer: Peer, ended: impl Fn() + Send + 'static) -> Link {
+    let half = || Half(Arc::clone(end));
+    let peer = Peer {
+        half_close: false,
+        ..peer
+    };
+    let guard = Guard {
+        end: Arc::clone(end),
+        ended: Box::new(ended),
+    };
+    Link::new(peer, half(), half(), guard)
+}
+
+impl FrameStream for Half {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        self.0.lock().poll_next(cx)
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.0.lock().poll_lost(cx)
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        self.0.lock().ended_cleanly()
+    }
+}
+
+impl FrameSink for Half {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_ready(cx)
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.0.lock().start_send(frame)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        self.0.lock().flush(cx);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.0.lock().poll_close(cx, why).map(Ok)
+    }
+}
+
+impl LinkGuard for Guard {
+    fn capture_stderr(&mut self, callback: StderrCallback) {
+        // It is called by one process at a time, but shared with those of later attachments.
+        let callback = Mutex::new(callback);
+        let shared = Arc::new(move |bytes: &[u8]| callback.lock()(bytes));
+        self.end.lock().capture_stderr(shared);
+    }
+
+    fn watch_presence(&mut self, watch: PresenceCallback) {
+        self.end.lock().watch = Some(watch);
+    }
+
+    fn away_since(&self) -> Option<Instant> {
+        self.end.lock().away_since
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.end.lock().signal(step);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        (self.ended)();
+        self.end.lock().drop_conversation();
+    }
+}

@@ -1,0 +1,219 @@
+//! The links of a relay: who may resume which, what they hold, and what has happened to them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::end::LinkEnd;
+use super::half::{self, Shared};
+use super::stats::LinkStats;
+use super::wire::{broken, encode};
+use crate::jsonrpc::Limits;
+use crate::jsonrpc::framing::Decoded;
+use crate::link::{
+    Header, Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, WINDOW,
+    Welcome,
+};
+use crate::transport::{CloseReason, Link};
+
+/// The links of a relay.
+#[derive(Debug)]
+pub struct Links {
+    table: Mutex<LinkTable<Shared>>,
+    /// All of them, those to agents too.
+    all: Mutex<Vec<Weak<Mutex<LinkEnd>>>>,
+    pub(super) stats: Arc<LinkStats>,
+}
+
+/// What the links of a relay hold now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkTotals {
+    /// Links.
+    pub links: usize,
+    /// Those without an attachment.
+    pub away: usize,
+    /// Bytes that were not acknowledged.
+    pub unacked: usize,
+}
+
+impl Links {
+    /// No links yet, for a relay with these limits.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Arc<Self> {
+        let limits = TableLimits {
+            of_principal: limits.per_principal,
+            in_all: limits.connections,
+        };
+        Arc::new(Self {
+            table: Mutex::new(LinkTable::new(limits)),
+            all: Mutex::default(),
+            stats: Arc::default(),
+        })
+    }
+
+    /// What has happened.
+    #[must_use]
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// What the links hold now.
+    #[must_use]
+    pub fn totals(&self) -> LinkTotals {
+        let mut totals = LinkTotals::default();
+        for end in self.all.lock().iter().filter_map(Weak::upgrade) {
+            let end = end.lock();
+            totals.links += 1;
+            totals.away += usize::from(end.away_since.is_some());
+            totals.unacked += end.state.sent().bytes();
+        }
+        totals
+    }
+
+    /// Serves a connection that was opened to carry a link: the link, if it is a new one. A
+    /// connection that resumes one becomes its attachment, and one that is refused is closed.
+    pub(in crate::transport) async fn accept(
+        self: &Arc<Self>,
+        mut carrier: Link,
+        limits: &Arc<Limits>,
+    ) -> Option<Link> {
+        match timeout(limits.handshake, carrier.receive()).await {
+            Ok(Some(Ok(Decoded::Frame(first)))) => {
+                self.greet(carrier, first.as_bytes(), limits).await
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, with the first message on the connection.
+    pub(in crate::transport) async fn greet(
+        self: &Arc<Self>,
+        carrier: Link,
+        first: &[u8],
+        limits: &Arc<Limits>,
+    ) -> Option<Link> {
+        let (mut carrier, refusal) = match Header::read(first) {
+            Ok((Header::Hello(hello), _)) => match self.open(carrier, &hello, limits) {
+                Ok(link) => return link,
+                Err(refused) => refused,
+            },
+            _ => {
+                let detail = "the first message is no greeting of a link";
+                (carrier, refusal(RefusalCode::Version, detail))
+            }
+        };
+        self.stats.refused.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(from = carrier.peer.name, code = ?refusal.code, refusal.detail, "a link was refused");
+        let refusal = encode(&Header::Refuse(Box::new(refusal)));
+        let closed = async {
+            carrier.send(refusal).await?;
+            carrier.close(CloseReason::Violation).await
+        };
+        // A client that does not read is not waited for.
+        let _ = timeout(limits.handshake, closed).await;
+        None
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        carrier: Link,
+        hello: &Hello,
+        limits: &Arc<Limits>,
+    ) -> Result<Option<Link>, (Link, Refusal)> {
+        let Some(principal) = carrier.peer.principal.clone() else {
+            let detail = "a link is kept for clients that have authenticated";
+            return Err((carrier, refusal(RefusalCode::Auth, detail)));
+        };
+        let new_end = |other: Option<&Shared>| {
+            let account = other.map(|end| Arc::clone(&end.lock().account));
+            let stats = Arc::clone(&self.stats);
+            let end = LinkEnd::new(None, Arc::clone(limits), stats, account.unwrap_or_default());
+            Arc::new(Mutex::new(end))
+        };
+        let mut table = self.table.lock();
+        let (mut welcome, end) = match table.open(hello, &principal, new_keys(), new_end) {
+            Ok((welcome, end)) => (welcome, Arc::clone(end)),
+            Err(refusal) => return Err((carrier, refusal)),
+        };
+        let peer = carrier.peer.clone();
+        let is_resumed = welcome.resumed;
+        let link = welcome.link.clone();
+        welcome.grace_ms = u64::try_from(limits.reconnect_grace.as_millis()).unwrap_or(u64::MAX);
+        if let Err((carrier, refusal)) = attach(&end, carrier, hello, welcome) {
+            if !is_resumed {
+                table.remove(&link);
+            }
+            return Err((carrier, refusal));
+        }
+        drop(table);
+        if is_resumed {
+            return Ok(None);
+        }
+        self.watch(&end);
+        let links = Arc::downgrade(self);
+        let forget = move || {
+            if let Some(links) = links.upgrade() {
+                links.table.lock().remove(&link);
+            }
+        };
+        Ok(Some(half::link(&end, peer, forget)))
+    }
+
+    /// Counts a link as long as it lives.
+    pub(super) fn watch(&self, end: &Shared) {
+        let mut all = self.all.lock();
+        all.retain(|end| end.strong_count() > 0);
+        all.push(Arc::downgrade(end));
+    }
+}
+
+/// Begins an attachment with the server's greeting.
+fn attach(
+    end: &Shared,
+    carrier: Link,
+    hello: &Hello,
+    welcome: Welcome,
+) -> Result<(), (Link, Refusal)> {
+    let mut end = end.lock();
+    end.replace();
+    let rx = end.state.expected();
+    let welcome = Welcome {
+        rx,
+        window: WINDOW,
+        ..welcome
+    };
+    let greeting = encode(&Header::Welcome(Box::new(welcome)));
+    let numbers = (hello.generation, hello.rx, hello.window);
+    end.attach(carrier, numbers, Some(greeting))
+        .map_err(|(carrier, error)| {
+            let refusal = Refusal {
+                rx,
+                ..refusal(RefusalCode::Gap, error.to_string())
+            };
+            // Without these numbers there is no way on.
+            end.fail(broken(error));
+            (carrier, refusal)
+        })
+}
+
+/// Names and keys of 244 random bits.
+fn new_keys() -> NewKeys {
+    let random = || Uuid::new_v4().simple().to_string();
+    NewKeys {
+        link: random(),
+        epoch: random(),
+        key: ResumeKey(random() + &random()),
+    }
+}
+
+fn refusal(code: RefusalCode, detail: impl Into<String>) -> Refusal {
+    Refusal {
+        code,
+        rx: 0,
+        retry_after_ms: None,
+        detail: detail.into(),
+    }
+}

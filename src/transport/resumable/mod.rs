@@ -1,0 +1,31 @@
+//! A resumable link over attachments: WebSockets with the subprotocol [`SUBPROTOCOL`], or byte
+//! streams whose first message is a greeting.
+//!
+//! `end` is one end of a link, which reads and writes the current attachment; `half` makes a
+//! [`Link`](super::Link) of it. The client's end is made by `connect`, and connects again with
+//! `dialer`, which `network` wakes after sleep and when the network has changed. The server's end is
+//! made by [`Links`], which finds it for a client that comes back. `wire` is what both write, `stats`
+//! what is counted. The numbers, and what they mean, are in [`crate::link`].
+//!
+//! # Why
+//!
+//! **An attachment is read whether the conversation takes messages or not**, up to the window: behind
+//! them are the acknowledgements that let the other direction continue. So neither direction waits
+//! for the other, however slow a peer is.
+//!
+//! **The end of a link is said and answered.** Everything else that ends an attachment is a loss,
+//! after which the client connects again, also to say that the link ends.
+
+mod connect;
+mod dialer;
+mod end;
+mod half;
+mod links;
+mod network;
+mod stats;
+mod wire;
+
+pub(super) use connect::{Dial, connect};
+pub use links::{LinkTotals, Links};
+pub use stats::LinkStats;
+pub(super) use wire::{SUBPROTOCOL, carrier_limits};
