@@ -10,6 +10,7 @@ use super::config::{AgentPart, Source};
 use super::dialect::Tables;
 use super::dialect_options::{DialectArgs, Dialects};
 use super::framing::FramingChoice;
+use super::link_options::LinkArgs;
 use super::record::{RecordArgs, RecorderFactory};
 use super::remote::{RemoteArgs, check_suits};
 use super::traces::{Traces, TracesArgs};
@@ -50,6 +51,8 @@ pub(super) struct Common {
     #[arg(help_heading = "Framing and limits")]
     #[arg(long = "limit", value_name = "NAME=VALUE", value_parser = limits::parse)]
     pub(super) limits: Vec<limits::Setting>,
+    #[command(flatten)]
+    link: LinkArgs,
     #[command(flatten)]
     pub(super) remote: Option<RemoteArgs>,
     #[command(flatten)]
@@ -96,6 +99,7 @@ impl RelayContext {
             // The options of remote agents are for that of the command line.
             None => self.agent.clone(),
             Some(_) => Setup {
+                links: self.agent.links.clone(),
                 draining: self.stop.requested.clone(),
                 ..endpoints::setup()
             },
@@ -158,8 +162,10 @@ impl Common {
         let limits = limits::apply(&Limits::default(), &self.limits);
         let dialects = Dialects::new(self.dialects.clone())?;
         let recorders = self.record.clone().map(RecordArgs::open).transpose()?;
+        let links = self.link.links(&limits);
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
+            links: links.clone(),
             framing: choice.and_then(FramingChoice::fixed).or(spoken),
             draining: stop.requested.clone(),
             ..endpoints::setup()

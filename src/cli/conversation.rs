@@ -20,7 +20,9 @@ use crate::observe::{Event, NoteLogger, Observers, RuleCount};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
-use crate::transport::{Endpoint, Exit, Link, LinkGuard, OpenError, Setup, StopStep};
+use crate::transport::{
+    Endpoint, Exit, Link, LinkGuard, OpenError, PresenceCallback, Setup, StopStep,
+};
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -97,7 +99,7 @@ pub(super) async fn run_conversation(
     if let Some(recorders) = &context.recorders {
         let tally = recordings.as_ref().map(|metrics| metrics.recorder());
         let tally = tally.unwrap_or_default();
-        match recorders.begin(&mut client, &agent, &context.dialects, stop, tally) {
+        match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
             Ok((recorder, begun)) => {
                 recorded(RecordingResult::Begun);
                 observers = observers.with(recorder);
@@ -283,6 +285,14 @@ impl LinkGuard for AgentHold {
 
     fn signal(&mut self, step: StopStep) {
         self.hold.signal(step);
+    }
+
+    fn watch_presence(&mut self, callback: PresenceCallback) {
+        self.hold.watch_presence(callback);
+    }
+
+    fn away_since(&self) -> Option<tokio::time::Instant> {
+        self.hold.away_since()
     }
 
     fn log_redaction(&self) -> fn(&str) -> String {

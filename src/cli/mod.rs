@@ -53,6 +53,7 @@ mod install;
 mod joined;
 mod junit;
 mod limits;
+mod link_options;
 mod listeners;
 mod local_time;
 mod log_redaction;

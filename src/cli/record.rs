@@ -182,7 +182,7 @@ impl RecorderFactory {
     pub(super) fn begin(
         &self,
         client: &mut Link,
-        agent: &Link,
+        agent: &mut Link,
         dialects: &Dialects,
         stop: &StopSignals,
         tally: Arc<RecorderStats>,
@@ -236,20 +236,22 @@ impl RecorderFactory {
     }
 }
 
-/// Records the peers, and when the client is lost and resumes.
-fn record_links(remarks: &RecorderHandle, client: &mut Link, agent: &Link) {
-    let watched = remarks.clone();
-    client.guard.watch_presence(Box::new(move |presence| {
-        let (event, what) = match presence {
-            Presence::Lost(how) => ("lost", how),
-            Presence::Restored(from) => ("resumed", from),
-        };
-        watched.event(EventKind::Link {
-            side: Side::Client,
-            event: event.to_owned(),
-            detail: what.to_owned(),
-        });
-    }));
+/// Records the peers, and when one is lost and comes back.
+fn record_links(remarks: &RecorderHandle, client: &mut Link, agent: &mut Link) {
+    for (side, link) in [(Side::Client, &mut *client), (Side::Agent, &mut *agent)] {
+        let watched = remarks.clone();
+        link.guard.watch_presence(Box::new(move |presence| {
+            let (event, what) = match presence {
+                Presence::Lost(how) => ("lost", how),
+                Presence::Restored(from) => ("resumed", from),
+            };
+            watched.event(EventKind::Link {
+                side,
+                event: event.to_owned(),
+                detail: what.to_owned(),
+            });
+        }));
+    }
     for (side, peer) in [(Side::Client, &client.peer), (Side::Agent, &agent.peer)] {
         remarks.event(EventKind::Link {
             side,

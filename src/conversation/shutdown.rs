@@ -50,6 +50,12 @@ impl Conversation {
         self.agent_answered
     }
 
+    /// Whether a request of the client is open.
+    #[must_use]
+    pub fn in_turn(&self) -> bool {
+        !self.pending[Side::Client as usize].is_empty()
+    }
+
     /// When [`Conversation::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {

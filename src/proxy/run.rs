@@ -16,6 +16,7 @@ use super::{ConnectRefusal, End};
 use crate::conversation::{Cause, Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Limits, Side};
+use crate::link::Retention;
 use crate::observe::{Event, Observers};
 use crate::policy::MessagePolicy;
 use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, StopStep};
@@ -68,6 +69,10 @@ pub fn run(
     let mut outbox = Outbox::new(&limits);
     outbox.set_needs(observers.needs());
     let drain = limits.drain;
+    let retention = Retention {
+        idle: limits.reconnect_grace,
+        limit: limits.reconnect_turn,
+    };
     let mut relay = RelayLoop {
         drain,
         drained: None,
@@ -94,6 +99,8 @@ pub fn run(
         client_error: None,
         timer: Timer::default(),
         client_deadline: None,
+        retention,
+        turn_ended: None,
         stops: [
             Box::pin(stop.requested.clone().cancelled_owned()),
             Box::pin(stop.forced.clone().cancelled_owned()),
@@ -136,6 +143,10 @@ struct RelayLoop {
     timer: Timer,
     /// When to give up on a client that does not take what is queued for it.
     client_deadline: Option<Instant>,
+    /// How long a peer is waited for whose connection is lost, and since when no request of the
+    /// client has been open meanwhile.
+    retention: Retention,
+    turn_ended: Option<Instant>,
     /// For how long a client is read once everything was sent, and until when: a socket that is
     /// closed with unread bytes is reset, and a client on a network could lose the last messages.
     close_grace: Option<Duration>,
@@ -318,7 +329,30 @@ impl RelayLoop {
         }
     }
 
+    /// Until when a lost peer is waited for.
+    fn lost_until(&self, side: Side) -> Option<Instant> {
+        let lost = self.holds[side as usize].away_since()?;
+        Some(self.retention.until(lost, self.turn_ended))
+    }
+
+    /// Gives up a peer that has not connected again in time.
+    fn poll_lost(&mut self, now: Instant) {
+        for side in [Side::Client, Side::Agent] {
+            if self.conversation.reads(side) && self.lost_until(side).is_some_and(|at| at <= now) {
+                let idle = self.retention.idle;
+                let how = format!("was lost and has not connected again within {idle:?}");
+                self.conversation
+                    .handle_lost(side, how, now.into_std(), &mut self.outbox);
+            }
+        }
+    }
+
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.conversation.in_turn() {
+            true => self.turn_ended = None,
+            false if self.turn_ended.is_none() => self.turn_ended = Some(Instant::now()),
+            false => {}
+        }
         if !self.client_is_awaited() {
             self.client_deadline = None;
         } else if self.client_deadline.is_none() {
@@ -329,6 +363,7 @@ impl RelayLoop {
             return false;
         }
         let now = Instant::now();
+        self.poll_lost(now);
         if self.client_deadline.is_some_and(|until| until <= now) {
             self.client_deadline = None;
             self.writers[Side::Client as usize].abandon();
@@ -359,7 +394,10 @@ impl RelayLoop {
     }
 
     fn client_deadline_at(&self, now: Instant) -> Instant {
-        let long = now + CLIENT_TIMEOUT;
+        let long = match self.holds[Side::Client as usize].away_since() {
+            Some(lost) => lost + self.retention.idle,
+            None => now + CLIENT_TIMEOUT,
+        };
         self.drained.map_or(long, |drained| {
             let short = drained.max(now + SHORT_TIMEOUT);
             long.min(short).min(drained + OVERTIME)
@@ -423,7 +461,11 @@ impl RelayLoop {
 
     fn due(&self) -> Option<Instant> {
         let core = self.conversation.poll_timeout().map(Instant::from_std);
-        [core, self.client_deadline, self.closing]
+        let lost = [Side::Client, Side::Agent].map(|side| {
+            let waits = self.conversation.reads(side);
+            self.lost_until(side).filter(|_| waits)
+        });
+        [core, self.client_deadline, self.closing, lost[0], lost[1]]
             .into_iter()
             .flatten()
             .min()

@@ -19,6 +19,7 @@ use crate::cli::dialect_options;
 use crate::cli::endpoints;
 use crate::cli::framing::FramingChoice;
 use crate::cli::limits::Setting;
+use crate::cli::link_options::LinkArgs;
 use crate::cli::listeners::ListenerArgs;
 use crate::cli::record::RecordArgs;
 use crate::cli::remote::RemoteArgs;
@@ -48,6 +49,8 @@ pub(super) struct FileOptions {
     pub(super) default_agent: Option<String>,
     #[command(flatten)]
     pub(super) on_disconnect: DisconnectArgs,
+    #[command(flatten)]
+    pub(super) link: LinkArgs,
     #[command(flatten)]
     pub(super) auth: AdmissionArgs,
     #[command(flatten)]
