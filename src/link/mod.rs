@@ -28,7 +28,7 @@ mod table;
 pub use header::{
     End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
 };
-pub use replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
+pub use replay_buffer::{Exhausted, ReplayBuffer, Size, WrongAck};
 pub use retention::{Backoff, Retention};
 pub use state::{AttachError, LinkCounts, LinkState, Received, WINDOW};
 pub use table::{LinkTable, NewKeys, TableLimits};

@@ -1,6 +1,7 @@
 //! The resumable link: its headers, its state machines, and a simulation of lost connections.
 
 mod header;
+mod replay_buffer;
 mod simulation;
 mod state;
 mod table;
