@@ -6,7 +6,7 @@
 //! it is sent, so that the numbers of a stream have no gaps even where another stream took over its
 //! messages.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::auth::RejectReason;
 use crate::jsonrpc::{Frame, IdBuf, Limits};
+use crate::link::{ReplayBuffer, Size};
 use crate::transport::http::port::refusal::Refusal;
 
 /// The key of the connection's own stream. No session has this id.
@@ -55,11 +56,8 @@ struct Stream {
     number: u32,
     /// Whether the client or the agent has named the session.
     known: bool,
-    /// The last messages that were sent, kept to be sent again.
-    sent: VecDeque<StoredFrame>,
-    waiting: VecDeque<StoredFrame>,
-    /// The number of the next message to be sent.
-    next_event: u64,
+    /// The last messages that were sent, and those that wait.
+    queue: ReplayBuffer<StoredFrame>,
     /// The lease of the client's request that has the stream open.
     holder: Option<u64>,
     /// Wakes the holder.
@@ -145,7 +143,7 @@ impl Streams {
     /// the other meanwhile: two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
         let stream = self.stream_of(session);
-        stream.entering |= !stream.opened && stream.waiting.is_empty();
+        stream.entering |= !stream.opened && stream.queue.is_written();
     }
 
     /// Whether the answer to a request to enter a session, which came after `since` messages, goes
@@ -158,8 +156,9 @@ impl Streams {
             return false;
         }
         // A client that reconnects is sent again what it missed.
-        let has_missed = stream.sent.back().is_some_and(|last| last.order >= since);
-        stream.holder.is_some() || !stream.waiting.is_empty() || has_missed
+        let last = stream.queue.written().next_back();
+        let has_missed = last.is_some_and(|last| last.order >= since);
+        stream.holder.is_some() || !stream.queue.is_written() || has_missed
     }
 
     /// Puts a message on the stream of a session. `frees` is an id that it frees when it is sent.
@@ -174,7 +173,7 @@ impl Streams {
         self.pushed += 1;
         self.waiting += event.size();
         let stream = self.stream_of(if carried { CONNECTION } else { session });
-        stream.waiting.push_back(event);
+        stream.queue.append(event);
         stream.wake();
         stream.update_unread();
     }
@@ -203,11 +202,12 @@ impl Streams {
             return Err(Refusal::new(StatusCode::CONFLICT, why));
         }
         let again = match how {
-            Opening::After(of, _) if of != stream.number => return Err(Refusal::forgotten()),
-            Opening::After(_, last) => stream.rewind(last).ok_or_else(Refusal::forgotten)?,
-            Opening::Restart => stream.rewind(0).ok_or_else(Refusal::forgotten)?,
-            Opening::Fresh | Opening::Takeover => 0,
+            Opening::After(of, _) if of != stream.number => None,
+            Opening::After(_, last) => stream.queue.rewind_to(last.saturating_add(1)),
+            Opening::Restart => stream.queue.rewind_to(1),
+            Opening::Fresh | Opening::Takeover => Some(0),
         };
+        let again = again.ok_or_else(Refusal::forgotten)?;
         stream.wake();
         stream.holder = Some(lease);
         stream.opened = true;
@@ -236,7 +236,7 @@ impl Streams {
         let Some(stream) = held(&mut self.all, lease) else {
             return Poll::Ready(false);
         };
-        if stream.waiting.is_empty() {
+        if stream.queue.is_written() {
             if self.ended {
                 return Poll::Ready(false);
             }
@@ -245,27 +245,29 @@ impl Streams {
         }
         self.taken_at = Instant::now();
         let mut more = true;
-        while more && let Some(event) = stream.waiting.pop_front() {
-            more = give(stream.next_event, &event.frame, event.frees.as_ref());
-            let size = event.size();
-            stream.next_event += 1;
-            self.waiting -= size;
-            if self.max_kept > 0 {
-                stream.sent.push_back(event);
-                self.kept += size;
-                if stream.sent.len() > MAX_KEPT {
-                    self.kept -= stream.forget();
-                }
+        while more && let Some((number, event)) = stream.queue.next_ref(u64::MAX) {
+            more = give(number, &event.frame, event.frees.as_ref());
+            self.waiting -= event.size();
+            self.kept += event.size();
+            if self.max_kept == 0 || stream.queue.written().len() > MAX_KEPT {
+                self.kept -= stream.queue.drop_oldest().unwrap_or(0);
             }
         }
-        self.trim_kept();
+        // The oldest of all streams first.
+        let oldest = |one: &&mut Stream| one.queue.written().next().map_or(u64::MAX, |e| e.order);
+        while self.kept > self.max_kept
+            && let Some(stream) = self.all.values_mut().min_by_key(oldest)
+            && let Some(size) = stream.queue.drop_oldest()
+        {
+            self.kept -= size;
+        }
         Poll::Ready(true)
     }
 
     /// The number of the last message sent to the holder of `lease`, or its predecessor; `None`
     /// when the stream was taken over.
     pub(super) fn last_sent(&mut self, lease: &Lease) -> Option<u64> {
-        held(&mut self.all, lease).map(|stream| stream.next_event - 1)
+        held(&mut self.all, lease).map(|stream| stream.queue.position() - 1)
     }
 
     /// The holder of `lease` was dropped.
@@ -289,7 +291,7 @@ impl Streams {
                 false => limits.http_stream_open,
             };
             if stream.unread_since.is_some_and(|at| now - at >= limit) {
-                moved.extend(stream.waiting.drain(..));
+                moved.extend(stream.queue.take_unwritten());
                 stream.unread_since = None;
                 stream.redirected = true;
             }
@@ -297,9 +299,9 @@ impl Streams {
         if !moved.is_empty() {
             // In the order in which the client would have received them on one stream.
             let own = self.stream_of(CONNECTION);
-            moved.extend(own.waiting.drain(..));
+            moved.extend(own.queue.take_unwritten());
             moved.sort_by_key(|event| event.order);
-            own.waiting.extend(moved);
+            moved.into_iter().for_each(|event| own.queue.append(event));
             own.wake();
         }
     }
@@ -317,17 +319,6 @@ impl Streams {
         (self.waiting, self.kept) = (0, 0);
     }
 
-    fn trim_kept(&mut self) {
-        while self.kept > self.max_kept {
-            let oldest = self.all.values_mut().filter(|one| !one.sent.is_empty());
-            let Some(stream) = oldest.min_by_key(|one| one.sent.front().map(|event| event.order))
-            else {
-                return;
-            };
-            self.kept -= stream.forget();
-        }
-    }
-
     /// The stream of a session, made if there is none.
     fn stream_of(&mut self, session: &str) -> &mut Stream {
         if !self.all.contains_key(session) {
@@ -336,7 +327,6 @@ impl Streams {
             }
             let stream = Stream {
                 number: self.next_stream,
-                next_event: 1,
                 ..Stream::default()
             };
             self.next_stream += 1;
@@ -347,42 +337,21 @@ impl Streams {
 
     fn remove_unused(&mut self) {
         let all = self.all.iter().filter(|(session, stream)| {
-            ***session != *CONNECTION && stream.holder.is_none() && stream.waiting.is_empty()
+            ***session != *CONNECTION && stream.holder.is_none() && stream.queue.is_written()
         });
         let found = all.min_by_key(|(_, stream)| stream.known);
         if let Some(session) = found.map(|(session, _)| session.clone())
             && let Some(stream) = self.all.remove(&session)
         {
-            self.kept -= stream.sent.iter().map(StoredFrame::size).sum::<usize>();
+            self.kept -= stream.queue.bytes();
         }
     }
 }
 
 impl Stream {
-    /// Queues all messages sent after message `last` again, and returns their size in bytes.
-    /// `None`, and no change, when some of them are not kept any more, or `last` was never sent.
-    fn rewind(&mut self, last: u64) -> Option<usize> {
-        let oldest = self.next_event - self.sent.len() as u64;
-        if last >= self.next_event || last + 1 < oldest {
-            return None;
-        }
-        let again = self.sent.split_off((last + 1 - oldest) as usize);
-        self.next_event = last + 1;
-        let bytes = again.iter().map(StoredFrame::size).sum();
-        for event in again.into_iter().rev() {
-            self.waiting.push_front(event);
-        }
-        Some(bytes)
-    }
-
-    /// Drops the oldest sent message, and returns its size.
-    fn forget(&mut self) -> usize {
-        self.sent.pop_front().map_or(0, |event| event.size())
-    }
-
     /// Records since when messages wait without a holder.
     fn update_unread(&mut self) {
-        if self.holder.is_none() && !self.waiting.is_empty() {
+        if self.holder.is_none() && !self.queue.is_written() {
             self.unread_since.get_or_insert_with(Instant::now);
         }
     }
@@ -393,8 +362,7 @@ impl Stream {
     }
 }
 
-impl StoredFrame {
-    /// What it counts for in all bounds, in bytes.
+impl Size for StoredFrame {
     fn size(&self) -> usize {
         self.frame.len() + OVERHEAD
     }
