@@ -17,6 +17,7 @@ use super::initialize::InitializeExchange;
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits, PendingRequests, Scanner};
+use crate::link::ReplayBuffer;
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -45,8 +46,7 @@ pub(super) struct DetachedConversation {
     pub(super) agent_requests: PendingRequests<AgentRequest>,
     pub(super) history: History,
     /// Messages to the client that belong to no session, kept while it is disconnected.
-    missed: VecDeque<Frame>,
-    missed_bytes: usize,
+    missed: ReplayBuffer,
     /// What is sent to the client before anything else.
     pub(super) urgent: VecDeque<Frame>,
     /// What was received from the client and not handled yet.
@@ -91,8 +91,7 @@ impl DetachedConversation {
             initialize: InitializeExchange::default(),
             ids: RequestIds::default(),
             history: History::default(),
-            missed: VecDeque::new(),
-            missed_bytes: 0,
+            missed: ReplayBuffer::default(),
             urgent: VecDeque::new(),
             received: read.frames,
             answered: read.answered,
@@ -149,8 +148,7 @@ impl DetachedConversation {
         self.received.clear();
         self.received.push_back(Decoded::Frame(request));
         self.queue_agent_requests(None);
-        self.urgent.append(&mut self.missed);
-        self.missed_bytes = 0;
+        self.urgent.extend(self.missed.take_unwritten());
         self.wake();
         Ok(())
     }
@@ -261,10 +259,7 @@ impl DetachedConversation {
                     self.detach_client(&error.to_string());
                 }
             }
-            None => {
-                self.missed_bytes += frame.len();
-                self.missed.push_back(frame);
-            }
+            None => self.missed.append(frame),
         }
     }
 
@@ -390,7 +385,7 @@ impl DetachedConversation {
     fn kept_bytes(&self) -> usize {
         let requests = self.agent_requests.iter();
         let requests: usize = requests.map(|(_, request)| request.frame.len()).sum();
-        self.history.bytes() + requests + self.missed_bytes
+        self.history.bytes() + requests + self.missed.bytes()
     }
 }
 

@@ -4,12 +4,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::iter::from_fn;
 
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::{Envelope, Frame, member};
+use crate::link::{ReplayBuffer, Size};
 
 /// Most sessions of one conversation that are kept; the others are known to the agent only.
 const MAX_SESSIONS: usize = 1024;
@@ -30,9 +32,8 @@ pub(super) struct Session {
     /// The answer that opened it, without the session's id: the answer to `session/load`. Set once
     /// the agent has given it.
     load_result: Option<Frame>,
-    entries: Vec<Entry>,
-    /// How many entries were sent to a client.
-    sent: usize,
+    /// Those that count as written were sent to a client.
+    entries: ReplayBuffer<Entry>,
     /// Nothing was dropped.
     complete: bool,
     /// The agent repeats the user's prompts by itself.
@@ -92,12 +93,10 @@ impl History {
     /// It is unknown how much of the last messages has reached the client, so all of them will be
     /// sent again.
     pub(super) fn resend_all(&mut self) {
-        for session in self
-            .sessions
-            .values_mut()
-            .filter(|session| session.complete)
-        {
-            session.sent = 0;
+        for session in self.sessions.values_mut() {
+            if session.complete {
+                session.entries.rewind();
+            }
         }
     }
 
@@ -116,18 +115,16 @@ impl History {
         connected: bool,
         in_turn: bool,
     ) -> bool {
-        let bytes = frame.len();
         let Some(known) = self.session_mut(session) else {
             return connected;
         };
         let send = connected && known.opened;
         known.echoes |= in_turn && !known.echoes && memmem::find(frame.as_bytes(), ECHO).is_some();
         if known.complete || !send {
-            known.entries.push(Entry::Update(copy(frame)));
-            if send {
-                known.sent = known.entries.len();
-            }
-            self.bytes += bytes;
+            known.entries.append(Entry::Update(copy(frame)));
+            // What is sent now counts as sent, with all before it.
+            while send && known.entries.next_ref(u64::MAX).is_some() {}
+            self.bytes += frame.len();
         }
         send
     }
@@ -154,27 +151,23 @@ impl History {
                 block.get()
             );
             bytes += update.len();
-            known.entries.push(Entry::Prompt(Frame::from(update)));
+            known.entries.append(Entry::Prompt(Frame::from(update)));
         }
-        known.sent = known.entries.len();
+        // The client knows its own prompt.
+        while known.entries.next_ref(u64::MAX).is_some() {}
         self.bytes += bytes;
     }
 
     /// Drops what was sent to clients, largest session first, until `limit` bytes are left or
     /// nothing more can be dropped.
     pub(super) fn shrink(&mut self, limit: usize) {
-        while self.bytes > limit {
-            let largest = self.sessions.values_mut().max_by_key(|session| {
-                let sent = &session.entries[..session.sent];
-                sent.iter().map(Entry::len).sum::<usize>()
-            });
-            let Some(session) = largest.filter(|session| session.sent > 0) else {
-                return;
-            };
-            let dropped: usize = session.entries.drain(..session.sent).map(|e| e.len()).sum();
-            session.sent = 0;
+        let sent = |one: &&mut Session| one.entries.written().map(Size::size).sum::<usize>();
+        while self.bytes > limit
+            && let Some(session) = self.sessions.values_mut().max_by_key(sent)
+            && sent(&session) > 0
+        {
             session.complete = false;
-            self.bytes -= dropped;
+            self.bytes -= from_fn(|| session.entries.drop_oldest()).sum::<usize>();
         }
     }
 
@@ -187,19 +180,16 @@ impl History {
     ) -> Option<(Vec<Frame>, Frame)> {
         let known = self.sessions.get_mut(session)?;
         let load_result = known.load_result.clone()?;
-        if from_start && !known.complete {
-            return None;
+        if from_start {
+            known.complete.then(|| known.entries.rewind())?;
         }
-        let from = if from_start { 0 } else { known.sent };
-        let echoes = known.echoes;
-        let frames = known.entries[from..]
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Prompt(_) if echoes => None,
-                Entry::Update(frame) | Entry::Prompt(frame) => Some(frame.clone()),
-            });
-        let frames = frames.collect();
-        known.sent = known.entries.len();
+        let mut frames = Vec::new();
+        while let Some((_, entry)) = known.entries.next_ref(u64::MAX) {
+            match entry {
+                Entry::Prompt(_) if known.echoes => {}
+                Entry::Update(frame) | Entry::Prompt(frame) => frames.push(frame.clone()),
+            }
+        }
         known.opened = true;
         Some((frames, load_result))
     }
@@ -211,8 +201,7 @@ impl History {
         };
         known.opened = true;
         known.complete = true;
-        known.sent = 0;
-        let dropped: usize = known.entries.drain(..).map(|entry| entry.len()).sum();
+        let dropped = std::mem::take(&mut known.entries).bytes();
         self.bytes -= dropped;
     }
 
@@ -228,7 +217,7 @@ impl History {
     /// Removes a session.
     pub(super) fn remove(&mut self, session: &str) {
         if let Some(ended) = self.sessions.remove(session) {
-            self.bytes -= ended.entries.iter().map(Entry::len).sum::<usize>();
+            self.bytes -= ended.entries.bytes();
         }
     }
 
@@ -248,8 +237,8 @@ impl History {
     }
 }
 
-impl Entry {
-    fn len(&self) -> usize {
+impl Size for Entry {
+    fn size(&self) -> usize {
         let (Self::Update(frame) | Self::Prompt(frame)) = self;
         frame.len()
     }
