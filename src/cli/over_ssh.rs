@@ -33,7 +33,7 @@ use super::config::{self, Config, ConfigFile};
 use super::state::{self, StateDir, StateError};
 use super::{agents, exit, stderr};
 use crate::jsonrpc::{did_you_mean, parse_duration};
-use crate::transport::SSH_READY;
+use crate::transport::{SSH_LINK_READY, SSH_LINK_VARIABLE, SSH_READY};
 
 /// The folder of sockets and logs in the state directory.
 const FOLDER: &str = "ssh";
@@ -89,7 +89,7 @@ impl AgentRelay {
         })?;
         let file = |kind: &str| folder.join(format!("{name}.{kind}"));
         let at = |kind: &str| OsString::from(format!("unix:{}", file(kind).display()));
-        options.extend(["--listen".into(), at("sock")]);
+        options.extend(["--listen".into(), at("link")]);
         if options.iter().any(|option| option == "--admin") {
             options.push(at("admn"));
         }
@@ -97,7 +97,7 @@ impl AgentRelay {
         let idle = format!("{}ms", args.idle.as_millis());
         options.extend(["--exit-when-idle".into(), idle.into()]);
         Ok(Self {
-            socket: file("sock"),
+            socket: file("link"),
             log: file("log"),
             notify: folder.join(format!("n{}", process::id())),
             options,
@@ -168,6 +168,7 @@ impl AgentRelay {
             .stderr(output)
             .env("NOTIFY_SOCKET", &self.notify)
             .env_remove("ACP_RELAY_CONFIG")
+            .env_remove(SSH_LINK_VARIABLE)
             .env_remove("ACP_RELAY_ADMIN")
             .spawn()?;
         let pid = child.id();
@@ -315,8 +316,12 @@ fn folder() -> Result<PathBuf, StateError> {
 fn join(mut relay: &UnixStream) -> io::Result<()> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let ready = match env::var_os(SSH_LINK_VARIABLE) {
+        Some(_) => SSH_LINK_READY,
+        None => SSH_READY,
+    };
     // A profile may have printed half a line.
-    output.write_all(format!("\n{SSH_READY}\n").as_bytes())?;
+    output.write_all(format!("\n{ready}\n").as_bytes())?;
     let mut to_relay = relay.try_clone()?;
     thread::spawn(move || {
         let ended = copy(&mut input, &mut to_relay);

@@ -61,7 +61,10 @@ pub(super) fn admit(
         let mut link = link.map_err(|source| open_error::not_accepted(&name, &source))?;
         if let Ok(principal) = decision {
             link.peer.principal = Some(principal);
-            return Ok(link);
+            return match &setup.links {
+                Some(links) if setup.detects_links => Ok(links.detect(link, &setup.limits).await),
+                _ => Ok(Some(link)),
+            };
         }
         setup.gate.rejected(scheme, RejectReason::Auth);
         let user = setup.gate.user_name();

@@ -66,7 +66,9 @@ pub use process::Launch;
 pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
 pub use resumable::{LinkStats, LinkTotals, Links};
-pub use ssh::READY as SSH_READY;
+pub use ssh::{
+    LINK_READY as SSH_LINK_READY, LINK_VARIABLE as SSH_LINK_VARIABLE, READY as SSH_READY,
+};
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

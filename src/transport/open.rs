@@ -59,8 +59,9 @@ pub trait Listener: Send {
 pub struct IncomingLink {
     /// Its address, for logs.
     pub from: String,
-    /// The rest of the handshake, to be run in a task of its own.
-    pub finish: BoxFuture<'static, Result<Link, OpenError>>,
+    /// The rest of the handshake, to be run in a task of its own. There is no link when the peer
+    /// has resumed one.
+    pub finish: BoxFuture<'static, Result<Option<Link>, OpenError>>,
     /// The worker for that task and for everything done for this peer.
     pub worker: Worker,
 }
@@ -85,6 +86,9 @@ pub struct Setup {
     pub http: HttpOptions,
     /// The resumable links of the relay; `None` if it offers and accepts none.
     pub links: Option<Arc<Links>>,
+    /// Whether the first message of a client of a Unix socket may open a link, and is awaited before
+    /// the client is served.
+    pub detects_links: bool,
     /// The headers of every HTTP request to a remote agent's server.
     pub request_headers: RequestHeaders,
     /// The transport for Agent Connect.

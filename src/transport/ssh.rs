@@ -1,9 +1,9 @@
 //! `ssh://`: an agent on another machine, over the stdin and stdout of an ssh process.
 //!
 //! The program `ssh` connects with the user's own configuration, keys and known hosts, and starts
-//! `acp-relay over-ssh` there. That prints [`READY`] once it is connected to the relay of its
-//! machine; what a shell profile has printed before is dropped. From then on both streams carry
-//! messages.
+//! `acp-relay over-ssh` there. That prints a line once it is connected to the relay of its machine;
+//! what a shell profile has printed before is dropped. From then on both streams carry messages: of a
+//! resumable link, if that was asked for and the line is [`LINK_READY`].
 //!
 //! # Why
 //!
@@ -30,22 +30,27 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::process::{self, Child, Process};
+use super::resumable::{self, carrier_limits};
 use super::{
     Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
     Peer, Setup, SshEndpoint, StderrCallback, StopStep, stream,
 };
-use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::framing::{Decoded, Framing};
 
 /// The line by which the other machine says that the messages begin.
 pub const READY: &str = "acp-relay over-ssh 1";
+/// The same, if they are those of a resumable link.
+pub const LINK_READY: &str = "acp-relay over-ssh 2";
+/// The variable there that asks for a link.
+pub const LINK_VARIABLE: &str = "ACP_RELAY_OVER_SSH_LINK";
 
 /// Time for logging in and starting the relay there, a prompt included.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(120);
 /// Most bytes that are printed there before [`READY`].
 const MAX_BANNER: usize = 64 << 10;
-/// The command line there, but for the agent's name. Every login shell takes it for the same words.
+/// The command line there, but for what follows. Every login shell takes it for the same words.
 const COMMAND: &str = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
-                       /opt/homebrew/bin; export PATH; exec acp-relay over-ssh";
+                       /opt/homebrew/bin; export PATH";
 const INSTALL: &str =
     "`uv tool install acp-relay`, `npm i -g acp-relay` or `cargo install acp-relay`";
 const ASKPASS: &str = "SSH_ASKPASS_REQUIRE";
@@ -66,13 +71,31 @@ pub(super) fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     found.map(drop).map_err(|error| not_started(to, error))
 }
 
-/// Connects to the agent.
+/// Connects to the agent; by a resumable link if the other machine has one.
 pub(super) async fn connect(
     to: &Endpoint,
     at: &SshEndpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let child = process::spawn(&command(at), &launch(setup), &setup.limits).await;
+    let (link, is_resumable) = dial(to, at, setup).await?;
+    let Some(links) = setup.links.as_ref().filter(|_| is_resumable) else {
+        return Ok(link);
+    };
+    let (to, at, own) = (to.clone(), at.clone(), setup.clone());
+    let again: resumable::Dial = Arc::new(move || {
+        let (to, at, setup) = (to.clone(), at.clone(), own.clone());
+        Box::pin(async move {
+            let (link, is_resumable) = dial(&to, &at, &setup).await?;
+            Ok(is_resumable.then_some(link))
+        })
+    });
+    resumable::connect(link, again, links, &setup.limits).await
+}
+
+/// Starts ssh; the result also says whether the other machine speaks the protocol of links.
+async fn dial(to: &Endpoint, at: &SshEndpoint, setup: &Setup) -> Result<(Link, bool), OpenError> {
+    let command = command(at, setup.links.is_some());
+    let child = process::spawn(&command, &launch(setup), &setup.limits).await;
     let Child {
         stdin,
         mut stdout,
@@ -80,25 +103,34 @@ pub(super) async fn connect(
         ..
     } = child.map_err(|error| not_started(to, error))?;
     let opened = timeout(OPEN_TIMEOUT, open(to, at, &mut stdout, &mut hold));
-    opened.await.unwrap_or_else(|_| {
+    let is_resumable = opened.await.unwrap_or_else(|_| {
         let what = format!(
             "ssh has not connected within {OPEN_TIMEOUT:?}; {}",
             advice(at)
         );
         Err(OpenError::new(OpenErrorKind::Unavailable, to, what))
     })?;
-    let (rx, tx) = stream::halves(stdout, stdin, setup.limits.frame_from_network, setup);
+    let (limits, framing) = match is_resumable {
+        true => (carrier_limits(&setup.limits), Some(Framing::ContentLength)),
+        false => (Arc::clone(&setup.limits), setup.framing),
+    };
+    let setup = Setup {
+        limits,
+        framing,
+        ..setup.clone()
+    };
+    let (rx, tx) = stream::halves(stdout, stdin, setup.limits.frame_from_network, &setup);
     let process = Shared(Arc::new(Mutex::new(hold)));
     let rx = SshStream {
         rx,
         process: process.clone(),
     };
     let peer = Peer::remote(to.to_string(), false);
-    Ok(Link::new(peer, rx, tx, process))
+    Ok((Link::new(peer, rx, tx, process), is_resumable))
 }
 
 /// The arguments of ssh.
-fn command(at: &SshEndpoint) -> Vec<OsString> {
+fn command(at: &SshEndpoint, offers_link: bool) -> Vec<OsString> {
     let mut argv: Vec<String> = ["ssh", "-T", "-o", "ControlMaster=no"]
         .map(Into::into)
         .into();
@@ -109,7 +141,12 @@ fn command(at: &SshEndpoint) -> Vec<OsString> {
         argv.extend(["-l".to_owned(), user.clone()]);
     }
     let name = at.agent.iter().map(|name| format!(" {name}"));
-    let command = format!("{COMMAND}{}'", name.collect::<String>());
+    let link = match offers_link {
+        true => format!(" {LINK_VARIABLE}=1; export {LINK_VARIABLE};"),
+        false => String::new(),
+    };
+    let name = name.collect::<String>();
+    let command = format!("{COMMAND};{link} exec acp-relay over-ssh{name}'");
     argv.extend(["--".to_owned(), at.host.clone(), command]);
     argv.into_iter().map(OsString::from).collect()
 }
@@ -123,18 +160,22 @@ fn launch(setup: &Setup) -> Launch {
     launch
 }
 
-/// Waits for [`READY`]. Reads byte by byte, because the bytes after it are messages.
+/// Waits for [`READY`] or [`LINK_READY`]; returns whether it is the latter. Reads byte by byte,
+/// because the bytes after it are messages.
 async fn open(
     to: &Endpoint,
     at: &SshEndpoint,
     stdout: &mut Receiver,
     process: &mut Process,
-) -> Result<(), OpenError> {
+) -> Result<bool, OpenError> {
     let mut line = Vec::new();
     for _ in 0..MAX_BANNER {
         match stdout.read_u8().await {
-            Ok(b'\n') if line.trim_ascii_end() == READY.as_bytes() => return Ok(()),
-            Ok(b'\n') => line.clear(),
+            Ok(b'\n') => match line.trim_ascii_end() {
+                line if line == READY.as_bytes() => return Ok(false),
+                line if line == LINK_READY.as_bytes() => return Ok(true),
+                _ => line.clear(),
+            },
             Ok(byte) => line.push(byte),
             Err(_) => {
                 let exit = poll_fn(|cx| process.poll_exit(cx)).await;

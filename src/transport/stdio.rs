@@ -49,7 +49,7 @@ impl Listener for Once {
         Box::pin(async move {
             let setup = setup?;
             let from = Endpoint::Stdio.to_string();
-            let finish = Box::pin(async move { link(&setup) });
+            let finish = Box::pin(async move { link(&setup).map(Some) });
             let worker = Worker::current();
             Some(Ok(IncomingLink {
                 from,

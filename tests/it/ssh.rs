@@ -91,7 +91,7 @@ impl Machine {
 
     /// The process of an agent's relay.
     async fn relay(&self, agent: &str) -> Proc {
-        let socket = UnixStream::connect(self.file(&format!("{agent}.sock")));
+        let socket = UnixStream::connect(self.file(&format!("{agent}.link")));
         let peer = socket.await.unwrap().peer_cred().unwrap();
         Proc::of(peer.pid().unwrap().cast_unsigned()).unwrap()
     }
@@ -188,7 +188,7 @@ fn a_conversation_starts_the_relay_there_and_the_next_one_finds_it() {
         }
         let folder = machine.file("");
         assert_eq!(mode(&folder), 0o700);
-        assert_eq!(mode(&folder.join("test.sock")), 0o600);
+        assert_eq!(mode(&folder.join("test.link")), 0o600);
         assert_eq!(mode(&folder.join("test.log")), 0o600);
 
         // The file of a relay that was killed is replaced.
@@ -200,7 +200,8 @@ fn a_conversation_starts_the_relay_there_and_the_next_one_finds_it() {
 
         let calls = machine.calls();
         let command = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
-                       /opt/homebrew/bin; export PATH; exec acp-relay over-ssh test'";
+                       /opt/homebrew/bin; export PATH; ACP_RELAY_OVER_SSH_LINK=1; \
+                       export ACP_RELAY_OVER_SSH_LINK; exec acp-relay over-ssh test'";
         let options = ["-T", "-o", "ControlMaster=no"];
         let place = ["-p", "2222", "-l", "me", "--", "devbox", command];
         assert_eq!(calls[0], [&options[..], &place].concat());
@@ -228,7 +229,7 @@ fn two_clients_at_the_same_moment_get_one_relay() {
         let relay = machine.relay("test").await;
         let is_relay = |process: &Proc| {
             let words = process.words();
-            let own = format!("unix:{}", machine.file("test.sock").display());
+            let own = format!("unix:{}", machine.file("test.link").display());
             words.get(1).is_some_and(|word| word == "serve") && words.contains(&own)
         };
         let mut relays = crate::process::notes::all();
@@ -276,7 +277,7 @@ fn a_relay_stops_when_it_was_idle() {
         let relay = machine.relay("test").await;
         end(client).await;
         wait_until("the relay ends", || relay.is_gone());
-        assert!(!machine.file("test.sock").exists());
+        assert!(!machine.file("test.link").exists());
     });
 }
 
@@ -357,7 +358,7 @@ fn each_failure_says_what_to_do() {
             assert_eq!(client.complaint().await, None, "{to}");
         }
         // Nothing is left of what has failed.
-        assert!(!machine.file("absent.sock").exists());
+        assert!(!machine.file("absent.link").exists());
 
         let mut without = command(&["connect", "ssh://devbox"]);
         without.env("PATH", machine.path("home"));

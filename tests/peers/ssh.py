@@ -96,7 +96,7 @@ def joined(mark):
 
 
 def relays(mark):
-    return processes(mark, [" serve ", "/ssh/test.sock"])
+    return processes(mark, [" serve ", "/ssh/test.link"])
 
 
 def conversation(start, mark, folder, side):

@@ -186,7 +186,7 @@ impl AgentConnection {
         let link = local_link::open(peer, end.clone(), frames);
         let arrival = IncomingLink {
             from: "agent-connect".to_owned(),
-            finish: Box::pin(std::future::ready(Ok(link))),
+            finish: Box::pin(std::future::ready(Ok(Some(link)))),
             worker: Worker::current(),
         };
         port.arrivals.send(arrival).await.map_err(|_| closed())?;

@@ -51,7 +51,8 @@ pub(in crate::cli) struct Serve {
     /// Serve only this agent of the configuration file
     #[arg(long, value_name = "AGENT", hide = true)]
     pub(in crate::cli) only_agent: Option<String>,
-    /// Stop when no client was connected, and no conversation kept for one, for this time
+    /// As `over-ssh` starts it: clients of Unix sockets may open links, and it stops when no client
+    /// was connected, and no conversation kept for one, for this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration, hide = true)]
     pub(in crate::cli) exit_when_idle: Option<Duration>,
     #[command(flatten)]

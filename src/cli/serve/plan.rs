@@ -91,7 +91,14 @@ pub(super) fn plan(
 ) -> Result<(Listeners, ActivePlan), ExitCode> {
     let usage = |fault: String| exit::fail(exit::USAGE, &fault);
     let Effective { args, config, .. } = effective;
-    let context = args.common.context_with(stop.clone(), traces.cloned())?;
+    let mut context = args.common.context_with(stop.clone(), traces.cloned())?;
+    // Their clients come back after a reload too.
+    let kept = before.and_then(|plan| plan.context.client.links.clone());
+    if context.client.links.is_some() && kept.is_some() {
+        context.agent.links.clone_from(&kept);
+        context.client.links = kept;
+    }
+    context.client.detects_links = args.exit_when_idle.is_some();
     let parts = &config.listeners;
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
     if args.common.client_framing.is_some() {

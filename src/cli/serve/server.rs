@@ -114,7 +114,8 @@ impl Server {
             return unavailable;
         }
         let client = match self.finish_handshake(arrival, limits).await {
-            Ok(client) => client,
+            Ok(Some(client)) => client,
+            Ok(None) => return ExitCode::SUCCESS,
             Err((code, failed)) => {
                 if let Some(failed) = failed {
                     self.count_rejection(transport, why.unwrap_or(failed));
@@ -215,12 +216,13 @@ impl Server {
         }
     }
 
-    /// Why it fails is to be counted, if it is not counted where it was rejected.
+    /// The client, unless it has resumed a link. Why it fails is to be counted, if it is not counted
+    /// where it was rejected.
     async fn finish_handshake(
         &self,
         arrival: IncomingLink,
         limits: &Limits,
-    ) -> Result<Link, (ExitCode, Option<RejectReason>)> {
+    ) -> Result<Option<Link>, (ExitCode, Option<RejectReason>)> {
         let within = limits.handshake;
         let warning = &self.warnings.handshake;
         // A client that connects while listeners stay open to drain gets the reason.

@@ -148,10 +148,29 @@ impl LinkEnd {
         self.lose("the client has connected again");
     }
 
+    /// Ready when the greeting was written. Only the conversation polls a link otherwise, and that
+    /// begins when its agent has started.
+    pub(super) fn poll_greeted(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Err(fault) = self.write(cx) {
+            self.end_attachment(fault);
+        }
+        let is_done =
+            |attachment: &Attachment| attachment.control.is_empty() && !attachment.is_unflushed;
+        if self
+            .attachment
+            .as_ref()
+            .is_some_and(|attachment| !is_done(attachment))
+        {
+            return Poll::Pending;
+        }
+        // What waits for the socket is the conversation's.
+        self.wake();
+        Poll::Ready(())
+    }
+
     /// Ends the link: there will be no further attachment.
     pub(super) fn fail(&mut self, error: LinkError) {
         self.attachment = None;
-        self.state.detach();
         self.release();
         self.away_since = None;
         self.failed = true;
@@ -227,13 +246,20 @@ impl LinkEnd {
         Ok(())
     }
 
-    /// Writes what the attachment takes at once. The rest is kept, and is written when the link is
-    /// read.
-    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
-        if let Err(fault) = self.write(cx) {
-            self.end_attachment(fault);
-            // The next attachment wakes the task.
+    /// Ready when the current attachment has taken all messages, or there is none, so that they are
+    /// kept for the next one.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let written = self.write(cx);
+        if written.is_err() || self.state.has_unwritten() {
+            written.unwrap_or_else(|fault| self.end_attachment(fault));
             self.drive(cx);
+        }
+        let is_done = |attachment: &Attachment| {
+            !attachment.is_unflushed && (self.peer_end.is_some() || !self.state.has_unwritten())
+        };
+        match self.attachment.as_ref().is_none_or(is_done) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     }
 
@@ -512,10 +538,10 @@ impl LinkEnd {
         let Some(attachment) = self.attachment.take() else {
             return;
         };
-        self.state.detach();
         if self.is_over() {
             return;
         }
+        self.state.detach();
         let name = &attachment.link.peer.name;
         self.away_since = Some(Instant::now());
         match &mut self.dialer {

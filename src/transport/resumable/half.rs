@@ -64,8 +64,7 @@ impl FrameSink for Half {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().flush(cx);
-        Poll::Ready(Ok(()))
+        self.0.lock().poll_flush(cx).map(Ok)
     }
 
     fn poll_close(

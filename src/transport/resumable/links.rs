@@ -1,7 +1,9 @@
 //! The links of a relay: who may resume which, what they hold, and what has happened to them.
 
+use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use tokio::time::timeout;
@@ -17,7 +19,7 @@ use crate::link::{
     Header, Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, WINDOW,
     Welcome,
 };
-use crate::transport::{CloseReason, Link};
+use crate::transport::{CloseReason, FrameStream, Link, LinkError};
 
 /// The links of a relay.
 #[derive(Debug)]
@@ -26,6 +28,12 @@ pub struct Links {
     /// All of them, those to agents too.
     all: Mutex<Vec<Weak<Mutex<LinkEnd>>>>,
     pub(super) stats: Arc<LinkStats>,
+}
+
+/// A stream whose first item was read.
+struct Begun {
+    first: Option<Result<Decoded, LinkError>>,
+    rx: Box<dyn FrameStream>,
 }
 
 /// What the links of a relay hold now.
@@ -88,6 +96,26 @@ impl Links {
         }
     }
 
+    /// Serves a connection whose first message shows whether it carries a link. Another one is
+    /// returned as it is.
+    pub(in crate::transport) async fn detect(
+        self: &Arc<Self>,
+        mut client: Link,
+        limits: &Arc<Limits>,
+    ) -> Option<Link> {
+        let first = client.receive().await;
+        if let Some(Ok(Decoded::Frame(frame))) = &first
+            && matches!(Header::read(frame.as_bytes()), Ok((Header::Hello(_), _)))
+        {
+            return self.greet(client, frame.as_bytes(), limits).await;
+        }
+        client.rx = Box::new(Begun {
+            first,
+            rx: client.rx,
+        });
+        Some(client)
+    }
+
     /// The same, with the first message on the connection.
     pub(in crate::transport) async fn greet(
         self: &Arc<Self>,
@@ -97,7 +125,12 @@ impl Links {
     ) -> Option<Link> {
         let (mut carrier, refusal) = match Header::read(first) {
             Ok((Header::Hello(hello), _)) => match self.open(carrier, &hello, limits) {
-                Ok(link) => return link,
+                Ok((end, link)) => {
+                    let greeted = poll_fn(|cx| end.lock().poll_greeted(cx));
+                    // A client that does not read is lost, and shows that by itself.
+                    let _ = timeout(limits.handshake, greeted).await;
+                    return link;
+                }
                 Err(refused) => refused,
             },
             _ => {
@@ -122,7 +155,7 @@ impl Links {
         carrier: Link,
         hello: &Hello,
         limits: &Arc<Limits>,
-    ) -> Result<Option<Link>, (Link, Refusal)> {
+    ) -> Result<(Shared, Option<Link>), (Link, Refusal)> {
         let Some(principal) = carrier.peer.principal.clone() else {
             let detail = "a link is kept for clients that have authenticated";
             return Err((carrier, refusal(RefusalCode::Auth, detail)));
@@ -150,7 +183,7 @@ impl Links {
         }
         drop(table);
         if is_resumed {
-            return Ok(None);
+            return Ok((end, None));
         }
         self.watch(&end);
         let links = Arc::downgrade(self);
@@ -159,7 +192,8 @@ impl Links {
                 links.table.lock().remove(&link);
             }
         };
-        Ok(Some(half::link(&end, peer, forget)))
+        let link = half::link(&end, peer, forget);
+        Ok((end, Some(link)))
     }
 
     /// Counts a link as long as it lives.
@@ -167,6 +201,27 @@ impl Links {
         let mut all = self.all.lock();
         all.retain(|end| end.strong_count() > 0);
         all.push(Arc::downgrade(end));
+    }
+}
+
+impl FrameStream for Begun {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => self.rx.poll_next(cx),
+        }
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.rx.poll_lost(cx)
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        self.rx.ended_cleanly()
+    }
+
+    fn tells_loss(&self) -> bool {
+        self.rx.tells_loss()
     }
 }
 

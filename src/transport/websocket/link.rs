@@ -25,7 +25,8 @@ use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
 use crate::transport::resumable::{self, SUBPROTOCOL};
 use crate::transport::{
-    CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, OpenError, Peer, Setup,
+    CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
+    Links, OpenError, Peer, Setup,
 };
 
 /// Binary messages that are skipped before the link is closed with 1003.
@@ -51,33 +52,66 @@ where
     })
 }
 
-/// Connects to `ws://` and `wss://`.
+/// Connects to `ws://` and `wss://`; by a resumable link if the server is a relay that keeps it.
 pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
-    let Some(links) = &setup.links else {
-        return Ok(carrier(open(to, setup, None).await?, to, &setup.limits));
-    };
-    let opened = open(to, setup, Some(SUBPROTOCOL)).await?;
-    if !opened.is_chosen {
-        return Ok(carrier(opened, to, &setup.limits));
+    let name = to.to_string();
+    let offered = setup.links.as_ref().map(|_| SUBPROTOCOL);
+    let opened = open(to, setup, offered).await?;
+    match &setup.links {
+        Some(links) if opened.is_chosen => resume(opened, to, name, setup, links).await,
+        _ => Ok(client(opened, name, &setup.limits)),
     }
+}
+
+/// Opens a resumable link to a server of Streamable HTTP, if it is a relay that keeps it. None is kept
+/// for a client without credentials.
+pub(in crate::transport) async fn connect_link(
+    to: &Endpoint,
+    address: &HttpEndpoint,
+    setup: &Setup,
+) -> Option<Link> {
+    let links = setup.links.as_ref()?;
+    let headers = &setup.request_headers;
+    if headers.headers.is_empty() || headers.http2 {
+        return None;
+    }
+    let at = Endpoint::Http(HttpEndpoint {
+        protocol: HttpProtocol::WebSocket,
+        ..address.clone()
+    });
+    let opened = open(&at, setup, Some(SUBPROTOCOL)).await.ok()?;
+    if !opened.is_chosen {
+        return None;
+    }
+    resume(opened, &at, to.to_string(), setup, links).await.ok()
+}
+
+/// A resumable link, whose first connection is open.
+async fn resume(
+    opened: Opened,
+    to: &Endpoint,
+    name: String,
+    setup: &Setup,
+    links: &Links,
+) -> Result<Link, OpenError> {
     let limits = resumable::carrier_limits(&setup.limits);
-    let first = carrier(opened, to, &limits);
-    let (to, setup) = (to.clone(), setup.clone());
-    let (links, own) = (Arc::clone(links), Arc::clone(&setup.limits));
+    let first = client(opened, name.clone(), &limits);
+    let (to, own) = (to.clone(), setup.clone());
     let dial: resumable::Dial = Arc::new(move || {
-        let (to, setup, limits) = (to.clone(), setup.clone(), Arc::clone(&limits));
+        let (to, setup) = (to.clone(), own.clone());
+        let (name, limits) = (name.clone(), Arc::clone(&limits));
         Box::pin(async move {
             let opened = open(&to, &setup, Some(SUBPROTOCOL)).await?;
-            Ok(opened.is_chosen.then(|| carrier(opened, &to, &limits)))
+            Ok(opened.is_chosen.then(|| client(opened, name, &limits)))
         })
     });
-    resumable::connect(first, dial, &links, &own).await
+    resumable::connect(first, dial, links, &setup.limits).await
 }
 
 /// A link over a WebSocket that was opened as a client.
-fn carrier(opened: Opened, to: &Endpoint, limits: &Limits) -> Link {
+fn client(opened: Opened, name: String, limits: &Limits) -> Link {
     let Opened { stream, begun, .. } = opened;
-    link(stream, &begun, Role::Client, to.to_string(), limits)
+    link(stream, &begun, Role::Client, name, limits)
 }
 
 /// A link over an open WebSocket.

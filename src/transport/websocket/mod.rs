@@ -22,4 +22,4 @@ pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
-pub(super) use link::{connect, link};
+pub(super) use link::{connect, connect_link, link};

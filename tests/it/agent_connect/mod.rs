@@ -4,7 +4,7 @@
 mod api;
 mod back_to_back;
 mod flows;
-mod principals;
+pub(crate) mod principals;
 mod remote;
 mod sessions;
 mod several;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stage::{Stage, human};
 use crate::support::link::{run, setup};
 
-pub(super) fn token(number: u8) -> Token {
+pub(crate) fn token(number: u8) -> Token {
     Token::new([number; 6], [number; 32])
 }
 
@@ -31,7 +31,7 @@ pub(super) fn gate_for(keys: Vec<(u8, &str, Grant)>) -> Gate {
 }
 
 /// The same, of two principals that may use all agents.
-pub(super) fn gate() -> Gate {
+pub(crate) fn gate() -> Gate {
     let all = || Grant::all_agents(false);
     gate_for(vec![(1, "alice", all()), (2, "bob", all())])
 }

@@ -122,7 +122,7 @@ async fn serve(
             return;
         };
         // A rejected client is an event and no client.
-        let Ok(client) = arrival.finish.await else {
+        let Ok(Some(client)) = arrival.finish.await else {
             continue;
         };
         let (near, far) = crate::support::memory::pair(&setup.limits);

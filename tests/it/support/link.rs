@@ -88,7 +88,7 @@ pub(crate) async fn listen(at: &Endpoint, setup: &Setup) -> Box<dyn Listener> {
 pub(crate) async fn accept(listener: &mut dyn Listener) -> Link {
     let arrival = listener.accept().await.unwrap().unwrap();
     match arrival.finish.await {
-        Ok(link) => link,
+        Ok(link) => link.unwrap(),
         Err(fault) => panic!("{fault}"),
     }
 }

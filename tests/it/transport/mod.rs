@@ -4,6 +4,7 @@ mod frames;
 mod http;
 mod http_client;
 mod pairs;
+mod resumable;
 mod script;
 mod sockets;
 mod streams;

@@ -16,10 +16,11 @@ use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
-    CloseReason, Endpoint, FrameSink, FrameStream, Link, SSH_READY, Setup, Tls, registry,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, Links, SSH_READY, Setup, Tls, registry,
 };
 use tempfile::TempDir;
 
+use crate::agent_connect::principals::{gate, token};
 use crate::support::http::{INITIALIZE, INITIALIZED};
 use crate::support::link::{accept, close, listen, next, received, run, send, setup_with};
 
@@ -47,7 +48,9 @@ pub(super) fn schemes() -> Vec<&'static str> {
     let elsewhere = |scheme: &str| {
         ["stdio", "replay"].contains(&scheme) || scheme.contains("http") && scheme != "http"
     };
-    let here: Vec<_> = all.filter(|scheme| !elsewhere(scheme)).collect();
+    let here = all.filter(|scheme| !elsewhere(scheme));
+    // A resumable link over WebSockets.
+    let here: Vec<_> = here.chain(["link"]).collect();
     assert!(here.len() >= 6, "{here:?}");
     here
 }
@@ -67,6 +70,11 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
         "tcp" => "tcp://127.0.0.1:0".to_owned(),
         "unix" => format!("unix:{}", dir.path().join("s").display()),
         "ws" => "ws://127.0.0.1:0".to_owned(),
+        "link" => {
+            authenticate(&mut setup);
+            setup.links = Some(Links::new(limits));
+            "ws://127.0.0.1:0".to_owned()
+        }
         "wss" => {
             setup.tls = certificate(dir);
             "wss://localhost:0".to_owned()
@@ -74,6 +82,13 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
         other => panic!("{other} needs a place in the suite"),
     };
     (endpoint.parse().unwrap(), setup)
+}
+
+/// Has the listener require a token, and the client send it.
+pub(super) fn authenticate(setup: &mut Setup) {
+    setup.gate = gate();
+    let headers = &mut setup.request_headers;
+    headers.set_bearer(token(1).reveal()).unwrap();
 }
 
 /// A certificate for `localhost`, which the setup names as trusted.

@@ -105,7 +105,7 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
     };
     each_within(&limits, async |mut pair| {
         // 413 (see `http::codes`), and close code 1009 (see `websocket::messages`).
-        if ["http", "ws", "wss"].contains(&pair.scheme) {
+        if ["http", "link", "ws", "wss"].contains(&pair.scheme) {
             return;
         }
         let (client, server) = (&mut pair.client, &mut pair.server);

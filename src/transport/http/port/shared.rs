@@ -129,7 +129,7 @@ impl Rules {
 fn arrival(from: &str, link: Result<Link, OpenError>) -> IncomingLink {
     IncomingLink {
         from: from.to_owned(),
-        finish: Box::pin(async { link }),
+        finish: Box::pin(async { link.map(Some) }),
         worker: Worker::current(),
     }
 }
