@@ -46,7 +46,7 @@ impl Backoff {
         wait.max(retry_after.unwrap_or_default())
     }
 
-    /// The connection was good for long enough.
+    /// The connection has carried something.
     pub const fn reset(&mut self) {
         self.attempts = 0;
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use uuid::Uuid;
 
 use super::network::NetworkWatch;
@@ -17,9 +17,6 @@ use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
 use crate::link::{Backoff, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome};
 use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
-
-/// An attachment that has lasted so long ends a series of attempts.
-const HEALTHY: Duration = Duration::from_secs(30);
 
 /// Opens a connection that carries a link; `None` if the server does not know links.
 pub(in crate::transport) type Dial =
@@ -34,7 +31,6 @@ pub(super) struct Dialer {
     within: Duration,
     known: Known,
     backoff: Backoff,
-    attached: Instant,
     step: Step,
     network: NetworkWatch,
 }
@@ -92,16 +88,15 @@ impl Dialer {
                 generation: 1,
             },
             backoff: Backoff::default(),
-            attached: Instant::now(),
             step: Step::Attached,
             network: NetworkWatch::new(),
         };
         Ok((dialer, carrier, *welcome))
     }
 
-    /// The attachment was lost: the next one is to be gotten.
-    pub(super) fn restart(&mut self) {
-        if self.attached.elapsed() >= HEALTHY {
+    /// The attachment was lost: the next one is to be gotten, soon if it was good.
+    pub(super) fn restart(&mut self, was_good: bool) {
+        if was_good {
             self.backoff.reset();
         }
         self.wait(None);
@@ -126,7 +121,6 @@ impl Dialer {
                 Step::Attempt(attempt) => match ready!(attempt.as_mut().poll(cx)) {
                     Ok((link, welcome)) => {
                         self.step = Step::Attached;
-                        self.attached = Instant::now();
                         self.known.key = welcome.key.clone();
                         return Poll::Ready(Ok((link, welcome)));
                     }

@@ -72,6 +72,8 @@ struct Attachment {
     /// Messages of the link itself, which are written first.
     control: VecDeque<Frame>,
     is_unflushed: bool,
+    /// The peer has sent a message over it.
+    is_good: bool,
 }
 
 /// Why an attachment has ended.
@@ -137,6 +139,7 @@ impl LinkEnd {
             liveness: Liveness::new(self.limits.http_keepalive),
             control: greeting.into_iter().collect(),
             is_unflushed: false,
+            is_good: false,
         });
         self.wake();
         Ok(())
@@ -372,6 +375,7 @@ impl LinkEnd {
                 break;
             };
             attachment.liveness.received = true;
+            attachment.is_good = true;
             match received {
                 Some(Ok(Decoded::Frame(frame))) => {
                     budget = budget.saturating_sub(frame.len());
@@ -546,7 +550,7 @@ impl LinkEnd {
         self.away_since = Some(Instant::now());
         match &mut self.dialer {
             Some(dialer) => {
-                dialer.restart();
+                dialer.restart(attachment.is_good);
                 tracing::warn!("the connection to {name} is lost ({why}); connecting again");
             }
             None => tracing::info!(from = name, why, "the client is lost; its agent is kept"),
