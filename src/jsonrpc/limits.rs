@@ -180,14 +180,17 @@ limits! {
     /// for remaining data at the end: the output of an agent that has exited, when other processes
     /// hold its pipes open; a network client's last messages
     close_grace: Time = Duration::from_millis(500), in DAY;
-    /// for a client to reconnect to an idle agent (--on-disconnect detach); after it: the agent is
-    /// stopped
+    /// for a lost client to come back to an idle agent, over a resumable link or with
+    /// --on-disconnect detach; after it: the agent is stopped
     reconnect_grace: Time = Duration::from_secs(600), in DAY;
-    /// for a client to reconnect to an agent in a turn; as above
+    /// for a lost client to come back to an agent in a turn; as above
     reconnect_turn: Time = Duration::from_secs(86_400), in DAY;
     /// bytes of a conversation kept for a client that may reconnect; beyond it: what the client has
     /// received is deleted, and an agent without a client is not read
     reconnect_bytes: Size = 8 << 20, in ANY;
+    /// bytes of a resumable link that wait for a lost peer (512 MiB in all links, half of them of one
+    /// principal); beyond it: the other side is not read
+    link_bytes: Size = 64 << 20, in ANY;
     /// bytes kept of an agent's stderr; older text is deleted
     stderr_bytes: Size = 64 << 10, in 256..=(64 << 20);
 }

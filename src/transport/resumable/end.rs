@@ -325,7 +325,7 @@ impl LinkEnd {
         let full = self.account.load(Ordering::Relaxed) >= TOTAL / 2 || self.stats.is_full();
         let limit = match full {
             true => 0,
-            false => self.limits.reconnect_bytes,
+            false => self.limits.link_bytes,
         };
         self.state.has_room(limit)
     }
