@@ -172,12 +172,6 @@ impl<T: Size> ReplayBuffer<T> {
         self.entries.range(..self.written)
     }
 
-    /// Whether no message waits to be written.
-    #[must_use]
-    pub fn is_written(&self) -> bool {
-        self.written == self.entries.len()
-    }
-
     /// The bytes that are kept.
     #[must_use]
     pub const fn bytes(&self) -> usize {
@@ -190,7 +184,7 @@ impl<T: Size> ReplayBuffer<T> {
         self.entries.len()
     }
 
-    /// Whether a message was not written on the current attachment.
+    /// Whether a message waits to be written.
     #[must_use]
     pub fn has_unwritten(&self) -> bool {
         self.written < self.entries.len()

@@ -143,7 +143,7 @@ impl Streams {
     /// the other meanwhile: two streams have no order.
     pub(super) fn enter(&mut self, session: &str) {
         let stream = self.stream_of(session);
-        stream.entering |= !stream.opened && stream.queue.is_written();
+        stream.entering |= !stream.opened && !stream.queue.has_unwritten();
     }
 
     /// Whether the answer to a request to enter a session, which came after `since` messages, goes
@@ -158,7 +158,7 @@ impl Streams {
         // A client that reconnects is sent again what it missed.
         let last = stream.queue.written().next_back();
         let has_missed = last.is_some_and(|last| last.order >= since);
-        stream.holder.is_some() || !stream.queue.is_written() || has_missed
+        stream.holder.is_some() || stream.queue.has_unwritten() || has_missed
     }
 
     /// Puts a message on the stream of a session. `frees` is an id that it frees when it is sent.
@@ -236,7 +236,7 @@ impl Streams {
         let Some(stream) = held(&mut self.all, lease) else {
             return Poll::Ready(false);
         };
-        if stream.queue.is_written() {
+        if !stream.queue.has_unwritten() {
             if self.ended {
                 return Poll::Ready(false);
             }
@@ -337,7 +337,7 @@ impl Streams {
 
     fn remove_unused(&mut self) {
         let all = self.all.iter().filter(|(session, stream)| {
-            ***session != *CONNECTION && stream.holder.is_none() && stream.queue.is_written()
+            ***session != *CONNECTION && stream.holder.is_none() && !stream.queue.has_unwritten()
         });
         let found = all.min_by_key(|(_, stream)| stream.known);
         if let Some(session) = found.map(|(session, _)| session.clone())
@@ -351,7 +351,7 @@ impl Streams {
 impl Stream {
     /// Records since when messages wait without a holder.
     fn update_unread(&mut self) {
-        if self.holder.is_none() && !self.queue.is_written() {
+        if self.holder.is_none() && self.queue.has_unwritten() {
             self.unread_since.get_or_insert_with(Instant::now);
         }
     }
