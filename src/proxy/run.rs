@@ -339,10 +339,14 @@ impl RelayLoop {
     fn poll_lost(&mut self, now: Instant) {
         for side in [Side::Client, Side::Agent] {
             if self.conversation.reads(side) && self.lost_until(side).is_some_and(|at| at <= now) {
-                let idle = self.retention.idle;
-                let how = format!("was lost and has not connected again within {idle:?}");
-                self.conversation
-                    .handle_lost(side, how, now.into_std(), &mut self.outbox);
+                let how = "was lost and has not come back in time (--limit reconnect-grace, \
+                           reconnect-turn)";
+                self.conversation.handle_lost(
+                    side,
+                    how.to_owned(),
+                    now.into_std(),
+                    &mut self.outbox,
+                );
             }
         }
     }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::super::timer::Timer;
 use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
@@ -35,8 +35,6 @@ pub(super) struct DetachedConversation {
     pub(super) connection: u32,
     /// Since when no client is connected.
     away_since: Option<Instant>,
-    /// Runs meanwhile.
-    timer: Timer,
     /// No client is expected any more.
     over: bool,
     /// The client's `initialize`, and the agent's answer.
@@ -56,7 +54,7 @@ pub(super) struct DetachedConversation {
     pub(super) answered: Option<IdBuf>,
     waker: Option<Waker>,
     /// Called when the client disconnects and reconnects.
-    watch: Option<PresenceCallback>,
+    watch: Option<Arc<dyn Fn(Presence<'_>) + Send + Sync>>,
 }
 
 /// What a client has sent, and was answered, before its conversation began.
@@ -86,7 +84,6 @@ impl DetachedConversation {
             client: Some(client),
             connection: 0,
             away_since: None,
-            timer: Timer::default(),
             over: false,
             initialize: InitializeExchange::default(),
             ids: RequestIds::default(),
@@ -102,7 +99,21 @@ impl DetachedConversation {
 
     /// Sets the callback for when the client disconnects and reconnects.
     pub(super) fn set_watch(&mut self, watch: PresenceCallback) {
-        self.watch = Some(watch);
+        // Called by one link at a time, but shared by those of all connections.
+        let watch = Mutex::new(watch);
+        self.watch = Some(Arc::new(move |presence: Presence<'_>| {
+            watch.lock()(presence)
+        }));
+        self.watch_client();
+    }
+
+    /// Has the client's link report its connections, if it outlives them.
+    fn watch_client(&mut self) {
+        if let (Some(client), Some(watch)) = (&mut self.client, self.watch.clone()) {
+            client
+                .guard
+                .watch_presence(Box::new(move |presence| watch(presence)));
+        }
     }
 
     /// Whether the conversation belongs to that client.
@@ -137,9 +148,9 @@ impl DetachedConversation {
         if let Some(old) = self.client.replace(client) {
             drop(tokio::spawn(close_replaced(old)));
         }
+        self.watch_client();
         self.connection += 1;
         self.away_since = None;
-        self.timer.set(None);
         self.history.reset_connection();
         for request in self.agent_requests.values_mut() {
             request.is_sent = false;
@@ -171,7 +182,11 @@ impl DetachedConversation {
                 }
             }
             let Some(client) = &mut self.client else {
-                return self.poll_timer(cx);
+                self.waker = Some(cx.waker().clone());
+                return match self.over {
+                    true => Poll::Ready(None),
+                    false => Poll::Pending,
+                };
             };
             match client.rx.poll_next(cx) {
                 Poll::Pending => {
@@ -318,41 +333,21 @@ impl DetachedConversation {
             self.urgent.clear();
             self.history.resend_all();
         }
-        let within = self.grace();
-        tracing::info!(
-            how,
-            ?within,
-            "the client has disconnected; its agent is kept"
-        );
+        // Without a session, no client could ask for it.
+        self.over |= self.history.is_empty();
+        let is_kept = !self.over;
+        tracing::info!(how, is_kept, "the client has disconnected");
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(how));
         }
         self.away_since = Some(Instant::now());
-        self.restart_timer();
     }
 
-    /// Restarts the timer while no client is connected: an agent without work, or that can do
-    /// nothing without its client, is kept for its grace period from now.
-    pub(super) fn restart_timer(&mut self) {
-        let Some(since) = self.away_since else {
-            return;
-        };
-        let longest = since + self.limits.reconnect_turn;
-        let is_busy = self.ids.in_turn() && self.agent_requests.is_empty();
-        let until = if is_busy {
-            longest
-        } else {
-            (Instant::now() + self.grace()).min(longest)
-        };
-        self.timer.set(Some(until));
-        self.wake();
-    }
-
-    /// How long an idle agent is kept. Without a session, no client could ask for it.
-    fn grace(&self) -> Duration {
-        match self.history.is_empty() {
-            true => Duration::ZERO,
-            false => self.limits.reconnect_grace,
+    /// Since when no client is connected, also over a link that outlives connections.
+    pub(super) fn away_since(&self) -> Option<Instant> {
+        match &self.client {
+            Some(client) => client.guard.away_since(),
+            None => self.away_since,
         }
     }
 
@@ -360,16 +355,6 @@ impl DetachedConversation {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
-    }
-
-    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
-        self.waker = Some(cx.waker().clone());
-        if !self.timer.poll(cx) && !self.over {
-            return Poll::Pending;
-        }
-        self.over = true;
-        tracing::info!("no client reconnected to the agent");
-        Poll::Ready(None)
     }
 
     /// Queues the agent's requests of a session that are still to be sent on this connection.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::detached::DetachedConversation;
 use crate::jsonrpc::framing::Decoded;
@@ -64,6 +65,10 @@ impl FrameSink for Part {
 impl LinkGuard for Part {
     fn watch_presence(&mut self, watch: PresenceCallback) {
         self.0.lock().set_watch(watch);
+    }
+
+    fn away_since(&self) -> Option<Instant> {
+        self.0.lock().away_since()
     }
 }
 

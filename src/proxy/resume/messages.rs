@@ -36,7 +36,6 @@ impl DetachedConversation {
                 if now {
                     self.deliver(frame);
                 }
-                self.restart_timer();
             }
             Kind::Notification => {
                 let connected = self.client.is_some();
@@ -150,7 +149,6 @@ impl DetachedConversation {
         if let (Kind::Error, RequestKind::OldSession(session)) = (at.kind, &open.kind) {
             self.history.load_failed(session);
         }
-        self.restart_timer();
         let is_answered = |id: &mut IdBuf| open.connection == 0 && *id == open.id;
         if self.answered.take_if(is_answered).is_some() {
             return;

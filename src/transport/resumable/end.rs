@@ -26,6 +26,8 @@ use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, cl
 
 /// Bytes that are read before other work is done.
 const READ_BUDGET: usize = 64 << 10;
+/// Most messages of the link itself that wait.
+const MAX_CONTROL: usize = 64;
 /// Time for the answer to a ping, once the network may have changed.
 const PROBE: Duration = Duration::from_secs(3);
 /// What a message that waits costs besides its bytes.
@@ -60,6 +62,9 @@ pub(super) struct LinkEnd {
     waker: Option<Waker>,
     pub(super) watch: Option<PresenceCallback>,
     pub(super) stderr: Option<Stderr>,
+    /// Attachments that were given up, which a broken receiver still reads.
+    #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+    stale: Vec<Link>,
 }
 
 /// Receives what the processes of attachments write to stderr.
@@ -110,6 +115,8 @@ impl LinkEnd {
             waker: None,
             watch: None,
             stderr: None,
+            #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+            stale: Vec::new(),
         }
     }
 
@@ -171,9 +178,20 @@ impl LinkEnd {
         Poll::Ready(())
     }
 
-    /// Ends the link: there will be no further attachment.
+    /// Ends the link: there will be no further attachment. A peer that is attached is told why, if
+    /// it reads.
     pub(super) fn fail(&mut self, error: LinkError) {
-        self.attachment = None;
+        if let Some(Attachment { mut link, .. }) = self.attachment.take() {
+            let (code, _) = closing::code(CloseReason::Violation);
+            let reason = error.to_string();
+            let end = encode(&Header::End(Box::new(End { code, reason })));
+            let mut cx = Context::from_waker(Waker::noop());
+            if matches!(link.tx.poll_ready(&mut cx), Poll::Ready(Ok(()))) {
+                // It is dropped next.
+                let _ = link.tx.start_send(end);
+                let _ = link.tx.poll_flush(&mut cx);
+            }
+        }
         self.release();
         self.away_since = None;
         self.failed = true;
@@ -365,6 +383,8 @@ impl LinkEnd {
 
     /// Reads what has come, and writes what is due.
     fn exchange(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+        self.read_stale(cx)?;
         let mut budget = READ_BUDGET;
         while let Some(attachment) = &mut self.attachment {
             if budget == 0 {
@@ -390,6 +410,20 @@ impl LinkEnd {
         }
         self.write(cx)?;
         self.poll_timers(cx)
+    }
+
+    #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+    fn read_stale(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        for mut link in mem::take(&mut self.stale) {
+            while let Poll::Ready(received) = link.rx.poll_next(cx) {
+                let Some(Ok(Decoded::Frame(frame))) = received else {
+                    break;
+                };
+                self.handle(frame)?;
+            }
+            self.stale.push(link);
+        }
+        Ok(())
     }
 
     /// Handles a message of the link.
@@ -437,8 +471,11 @@ impl LinkEnd {
         acknowledged.map_err(|error| Fault::Broken(broken(error)))
     }
 
+    /// Queues a message of the link itself; none for a peer that asks for answers and reads none.
     fn control(&mut self, header: &Header) {
-        if let Some(attachment) = &mut self.attachment {
+        if let Some(attachment) = &mut self.attachment
+            && attachment.control.len() < MAX_CONTROL
+        {
             attachment.control.push_back(encode(header));
         }
     }
@@ -484,17 +521,17 @@ impl LinkEnd {
             return Some(encode(&Header::End(Box::new(End { code, reason }))));
         }
         let due = self.state.ack_due()?;
-        (due <= self.began.elapsed()).then(|| self.acknowledgement())
-    }
-
-    fn acknowledgement(&mut self) -> Frame {
-        let (ack, window) = (self.state.acknowledge(), WINDOW);
-        encode(&Header::Ack { ack, window })
+        (due <= self.began.elapsed()).then(|| {
+            let (ack, window) = (self.state.acknowledge(), WINDOW);
+            encode(&Header::Ack { ack, window })
+        })
     }
 
     /// Runs the timers of the attachment: an acknowledgement may become due, or a sign of life.
     fn poll_timers(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        if let Some(due) = self.state.ack_due() {
+        // One that is due by now waits for the socket.
+        let due = self.state.ack_due();
+        if let Some(due) = due.filter(|due| *due > self.began.elapsed()) {
             // One that runs out early is set again: most acknowledgements go with messages.
             let timer = self
                 .ack_timer
@@ -509,21 +546,18 @@ impl LinkEnd {
             && let Some(attachment) = &mut self.attachment
         {
             attachment.liveness.suspect(PROBE);
-            attachment.control.push_back(encode(&Header::Ping(0)));
-            cx.waker().wake_by_ref();
+            self.control(&Header::Ping(0));
+            self.write(cx)?;
         }
         while let Some(attachment) = &mut self.attachment {
             let is_full = attachment.is_unflushed;
             let Poll::Ready(due) = attachment.liveness.poll(is_full, cx) else {
                 break;
             };
-            let frame = match due {
-                Due::Ping => encode(&Header::Ping(0)),
-                Due::Pong => self.acknowledgement(),
+            match due {
+                Due::Ping => self.control(&Header::Ping(0)),
+                Due::Pong => self.control(&Header::Pong(0)),
                 Due::Loss => return Err(attachment.liveness.loss().into()),
-            };
-            if let Some(attachment) = &mut self.attachment {
-                attachment.control.push_back(frame);
             }
             self.write(cx)?;
         }
@@ -546,8 +580,10 @@ impl LinkEnd {
             return;
         }
         self.state.detach();
-        let name = &attachment.link.peer.name;
+        let name = attachment.link.peer.name.clone();
         self.away_since = Some(Instant::now());
+        #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+        self.stale.push(attachment.link);
         match &mut self.dialer {
             Some(dialer) => {
                 dialer.restart(attachment.is_good);
