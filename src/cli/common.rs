@@ -162,7 +162,7 @@ impl Common {
         let limits = limits::apply(&Limits::default(), &self.limits);
         let dialects = Dialects::new(self.dialects.clone())?;
         let recorders = self.record.clone().map(RecordArgs::open).transpose()?;
-        let links = self.link.links(&limits);
+        let links = self.link.links();
         let setup = |choice: Option<FramingChoice>, spoken| Setup {
             limits: Arc::clone(&limits),
             links: links.clone(),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::jsonrpc::Limits;
 use crate::transport::Links;
 
 /// The option of resumable links.
@@ -18,7 +17,7 @@ pub(super) struct LinkArgs {
 
 impl LinkArgs {
     /// The resumable links of a relay, unless there are to be none.
-    pub(super) fn links(&self, limits: &Limits) -> Option<Arc<Links>> {
-        (!self.no_link).then(|| Links::new(limits))
+    pub(super) fn links(&self) -> Option<Arc<Links>> {
+        (!self.no_link).then(Arc::default)
     }
 }

@@ -31,4 +31,4 @@ pub use header::{
 pub use replay_buffer::{Exhausted, ReplayBuffer, Size, WrongAck};
 pub use retention::{Backoff, Retention};
 pub use state::{AttachError, LinkCounts, LinkState, Received, WINDOW};
-pub use table::{LinkTable, NewKeys, TableLimits};
+pub use table::{LinkTable, NewKeys};

@@ -1,4 +1,5 @@
-//! The links that a relay keeps: who may resume which, and how many there may be.
+//! The links that a relay keeps, and who may resume which. Each is counted as a client by those who
+//! limit clients, whether it has an attachment or not.
 //!
 //! # Why
 //!
@@ -23,16 +24,6 @@ const VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct LinkTable<T> {
     links: HashMap<String, Kept<T>>,
-    limits: TableLimits,
-}
-
-/// How many links there may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableLimits {
-    /// Of one principal, but for the user that the relay runs as.
-    pub of_principal: usize,
-    /// In all.
-    pub in_all: usize,
 }
 
 /// Random texts for a new link and a new key, of at least 128 bits each.
@@ -57,16 +48,15 @@ struct Kept<T> {
     value: T,
 }
 
-impl<T> LinkTable<T> {
-    /// An empty table.
-    #[must_use]
-    pub fn new(limits: TableLimits) -> Self {
+impl<T> Default for LinkTable<T> {
+    fn default() -> Self {
         Self {
             links: HashMap::new(),
-            limits,
         }
     }
+}
 
+impl<T> LinkTable<T> {
     /// Opens a link for a client, or resumes its own. Returns the greeting, whose `rx`, `grace_ms`
     /// and `window` the caller fills in, with what the link is kept for. `value` makes that for a
     /// new link; it is given that of another link of the same principal, if there is one.
@@ -100,11 +90,6 @@ impl<T> LinkTable<T> {
         self.links.remove(link).map(|kept| kept.value)
     }
 
-    /// What the links are kept for.
-    pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.links.values().map(|kept| &kept.value)
-    }
-
     /// How many links there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -128,18 +113,8 @@ impl<T> LinkTable<T> {
             let detail = "a link is kept for clients that have authenticated";
             return Err(refusal(RefusalCode::Auth, detail));
         }
-        let mut own = self
-            .links
-            .values()
-            .filter(|kept| *kept.principal == **principal);
-        let other = own.next();
-        let count = other.map_or(0, |_| 1 + own.count());
-        let is_limited = principal.auth_method != AuthMethod::User;
-        let limits = &self.limits;
-        if (is_limited && count >= limits.of_principal) || self.links.len() >= limits.in_all {
-            let detail = "there are too many links; end one of them";
-            return Err(refusal(RefusalCode::Limit, detail));
-        }
+        let mut others = self.links.values();
+        let other = others.find(|kept| *kept.principal == **principal);
         let value = value(other.map(|kept| &kept.value));
         let welcome = welcome(&new, hello.generation, false);
         let kept = self.links.entry(new.link).insert_entry(Kept {

@@ -335,8 +335,7 @@ impl DetachedConversation {
         }
         // Without a session, no client could ask for it.
         self.over |= self.history.is_empty();
-        let is_kept = !self.over;
-        tracing::info!(how, is_kept, "the client has disconnected");
+        tracing::info!(how, "the client has disconnected");
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(how));
         }

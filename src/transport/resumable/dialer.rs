@@ -125,7 +125,7 @@ impl Dialer {
                         return Poll::Ready(Ok((link, welcome)));
                     }
                     Err(Fault::Again(why, after)) => {
-                        tracing::info!(why, "not connected again yet");
+                        tracing::info!("not connected again yet: {why}");
                         self.wait(after);
                     }
                     Err(Fault::Never(error)) => return Poll::Ready(Err(error)),

@@ -589,7 +589,11 @@ impl LinkEnd {
                 dialer.restart(attachment.is_good);
                 tracing::warn!("the connection to {name} is lost ({why}); connecting again");
             }
-            None => tracing::info!(from = name, why, "the client is lost; its agent is kept"),
+            None => tracing::info!(
+                from = name,
+                how = why,
+                "the client is lost; its agent is kept"
+            ),
         }
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(why));
@@ -606,7 +610,10 @@ impl LinkEnd {
                 "the connection to {name} is restored after {away:.1?}; nothing is lost"
             );
         } else {
-            tracing::info!(from = name, ?away, "the client has connected again");
+            tracing::info!(
+                from = name,
+                "the client has connected again after {away:.1?}"
+            );
         }
         if let Some(watch) = &self.watch {
             watch(Presence::Restored(name));

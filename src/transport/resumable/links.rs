@@ -16,13 +16,12 @@ use super::wire::{broken, encode};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Decoded;
 use crate::link::{
-    Header, Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, WINDOW,
-    Welcome,
+    Header, Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
 };
 use crate::transport::{CloseReason, FrameStream, Link, LinkError};
 
 /// The links of a relay.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Links {
     table: Mutex<LinkTable<Shared>>,
     /// All of them, those to agents too.
@@ -48,20 +47,6 @@ pub struct LinkTotals {
 }
 
 impl Links {
-    /// No links yet, for a relay with these limits.
-    #[must_use]
-    pub fn new(limits: &Limits) -> Arc<Self> {
-        let limits = TableLimits {
-            of_principal: limits.per_principal,
-            in_all: limits.connections,
-        };
-        Arc::new(Self {
-            table: Mutex::new(LinkTable::new(limits)),
-            all: Mutex::default(),
-            stats: Arc::default(),
-        })
-    }
-
     /// What has happened.
     #[must_use]
     pub fn stats(&self) -> &LinkStats {
@@ -139,7 +124,8 @@ impl Links {
             }
         };
         self.stats.refused.fetch_add(1, Ordering::Relaxed);
-        tracing::info!(from = carrier.peer.name, code = ?refusal.code, refusal.detail, "a link was refused");
+        let (from, detail) = (&carrier.peer.name, &refusal.detail);
+        tracing::info!(from, "a link was refused: {detail}");
         let refusal = encode(&Header::Refuse(Box::new(refusal)));
         let closed = async {
             carrier.send(refusal).await?;

@@ -219,7 +219,7 @@ fn a_post_on_a_cut_connection_is_repeated_and_delivered_once() {
 fn a_server_that_refuses_connections_is_given_up_after_a_warning_and_its_grace() {
     run(async {
         let (mut serve, address) = serve("--limit http-grace=4", AGENT).await;
-        let mut editor = Editor::start(&address, &[]);
+        let mut editor = Editor::start(&address, &["--no-link"]);
         editor.begin().await;
         editor.ask(PROMPT, 7).await;
         serve.signal(Signal::KILL);

@@ -3,14 +3,7 @@
 use std::sync::Arc;
 
 use acp_relay::auth::{AuthMethod, Principal};
-use acp_relay::link::{
-    Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, TableLimits, Welcome,
-};
-
-const LIMITS: TableLimits = TableLimits {
-    of_principal: 2,
-    in_all: 3,
-};
+use acp_relay::link::{Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, Welcome};
 
 /// The holder of a token.
 fn user(name: &str) -> Arc<Principal> {
@@ -64,7 +57,7 @@ fn code(result: Result<(Welcome, u32), Refusal>) -> RefusalCode {
 
 #[test]
 fn a_link_is_resumed_by_its_principal_with_the_key_of_the_last_welcome() {
-    let mut table = LinkTable::new(LIMITS);
+    let mut table = LinkTable::default();
     let (first, value) = open(&mut table, &hello(1), "ann", 1).unwrap();
     assert!(!first.resumed);
     let (second, same) = open(&mut table, &again(&first, 2), "ann", 2).unwrap();
@@ -81,7 +74,7 @@ fn a_link_is_resumed_by_its_principal_with_the_key_of_the_last_welcome() {
 
 #[test]
 fn a_key_is_valid_again_only_until_its_successor_was_used() {
-    let mut table = LinkTable::new(LIMITS);
+    let mut table = LinkTable::default();
     let (first, _) = open(&mut table, &hello(1), "ann", 1).unwrap();
     // This welcome is lost on its way, so the client tries with the key that it has.
     open(&mut table, &again(&first, 2), "ann", 2).unwrap();
@@ -93,7 +86,7 @@ fn a_key_is_valid_again_only_until_its_successor_was_used() {
 
 #[test]
 fn a_stolen_key_a_wrong_key_and_an_unknown_link_are_refused_alike() {
-    let mut table = LinkTable::new(LIMITS);
+    let mut table = LinkTable::default();
     let (first, _) = open(&mut table, &hello(1), "ann", 1).unwrap();
     let stolen = open(&mut table, &again(&first, 2), "bob", 2).unwrap_err();
     let mut wrong = again(&first, 2);
@@ -110,7 +103,7 @@ fn a_stolen_key_a_wrong_key_and_an_unknown_link_are_refused_alike() {
 
 #[test]
 fn other_epochs_old_generations_and_versions_are_refused() {
-    let mut table = LinkTable::new(LIMITS);
+    let mut table = LinkTable::default();
     let (first, _) = open(&mut table, &hello(5), "ann", 1).unwrap();
     let mut changed = again(&first, 6);
     changed.epoch = Some("epoch 0".to_owned());
@@ -137,34 +130,19 @@ fn other_epochs_old_generations_and_versions_are_refused() {
 }
 
 #[test]
-fn links_are_limited_and_kept_for_authenticated_clients_only() {
-    let mut table = LinkTable::new(LIMITS);
-    for number in 1..3 {
-        open(&mut table, &hello(1), "ann", number).unwrap();
-    }
-    assert_eq!(
-        code(open(&mut table, &hello(1), "ann", 3)),
-        RefusalCode::Limit
-    );
-    open(&mut table, &hello(1), "bob", 3).unwrap();
-    assert_eq!(
-        code(open(&mut table, &hello(1), "cat", 4)),
-        RefusalCode::Limit
-    );
-    assert_eq!(table.len(), 3);
+fn links_are_kept_for_authenticated_clients_only() {
+    let mut table = LinkTable::default();
     let anonymous = Arc::new(Principal::anonymous());
-    let mut empty = LinkTable::new(LIMITS);
-    let refused = empty
-        .open(&hello(1), &anonymous, keys(1), |_| 0)
-        .unwrap_err();
-    assert_eq!(refused.code, RefusalCode::Auth);
-    // The user that the relay runs as is only limited by all links together.
-    let own = Arc::new(Principal::user("dan".into()));
-    for number in 1..4 {
-        let opened = empty.open(&hello(1), &own, keys(number), |other| {
-            assert_eq!(other.is_some(), number > 1);
+    let refused = table.open(&hello(1), &anonymous, keys(1), |_| 0);
+    assert_eq!(refused.unwrap_err().code, RefusalCode::Auth);
+    assert!(table.is_empty());
+    // What a link is kept for can be shared with others of its principal.
+    for (who, number, has_other) in [("ann", 1, false), ("ann", 2, true), ("bob", 3, false)] {
+        let opened = table.open(&hello(1), &user(who), keys(number), |other| {
+            assert_eq!(other.is_some(), has_other);
             number
         });
         opened.unwrap();
     }
+    assert_eq!(table.len(), 3);
 }

@@ -331,14 +331,17 @@ async fn a_running_turn_extends_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_for_the_client_does_not_extend_the_grace() {
+async fn a_turn_that_waits_for_the_client_is_a_turn() {
+    let day = Duration::from_secs(86_400);
     let server = Server::new(Limits::default());
     let (mut client, mut agent, _run) = server.begin().await;
     client.exchange(&mut agent, &prompt(2, "may I?")).await;
     drop(client);
     sleep(Duration::from_secs(10)).await;
     agent.send(&permission(0)).await;
-    sleep(Duration::from_secs(601)).await;
+    sleep(day - Duration::from_secs(20)).await;
+    assert!(agent.try_send(&update("still here")).await);
+    sleep(Duration::from_secs(20)).await;
     let answer = agent.receive_json().await;
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),

@@ -16,7 +16,7 @@ use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
-    CloseReason, Endpoint, FrameSink, FrameStream, Link, Links, SSH_READY, Setup, Tls, registry,
+    CloseReason, Endpoint, FrameSink, FrameStream, Link, SSH_READY, Setup, Tls, registry,
 };
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
         "ws" => "ws://127.0.0.1:0".to_owned(),
         "link" => {
             authenticate(&mut setup);
-            setup.links = Some(Links::new(limits));
+            setup.links = Some(Default::default());
             "ws://127.0.0.1:0".to_owned()
         }
         "wss" => {
