@@ -52,10 +52,12 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
         Endpoint::Ssh(at) => ssh::connect(to, at, setup).await,
         Endpoint::Http(web) => match web.protocol {
             HttpProtocol::WebSocket => websocket::connect(to, setup).await,
-            HttpProtocol::StreamableHttp => match websocket::connect_link(to, web, setup).await {
-                Some(link) => Ok(link),
-                None => http::connect(to, web, setup).await,
-            },
+            HttpProtocol::StreamableHttp => {
+                match Box::pin(websocket::connect_link(to, web, setup)).await {
+                    Some(link) => Ok(link),
+                    None => http::connect(to, web, setup).await,
+                }
+            }
             HttpProtocol::Elephant => http::connect_elephant(to, web, setup).await,
             HttpProtocol::AgentConnect => (added(to, setup)?.connect)(to, setup).await,
         },

@@ -75,7 +75,7 @@ pub(in crate::cli) struct Try {
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: Try) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
-        try_agent(args).await.unwrap_or_else(|code| code)
+        Box::pin(try_agent(args)).await.unwrap_or_else(|code| code)
     })
 }
 

@@ -54,8 +54,10 @@ pub(super) struct DetachedConversation {
     pub(super) answered: Option<IdBuf>,
     waker: Option<Waker>,
     /// Called when the client disconnects and reconnects.
-    watch: Option<Arc<dyn Fn(Presence<'_>) + Send + Sync>>,
+    watch: Option<Watch>,
 }
+
+type Watch = Arc<dyn Fn(Presence<'_>) + Send + Sync>;
 
 /// What a client has sent, and was answered, before its conversation began.
 #[derive(Default)]

@@ -125,6 +125,7 @@ impl LinkEnd {
     ///
     /// # Errors
     /// The numbers do not fit; nothing has changed then.
+    #[expect(clippy::result_large_err, reason = "once for each connection")]
     pub(super) fn attach(
         &mut self,
         mut link: Link,

@@ -136,6 +136,7 @@ impl Links {
         None
     }
 
+    #[expect(clippy::result_large_err, reason = "once for each connection")]
     fn open(
         self: &Arc<Self>,
         carrier: Link,
@@ -212,6 +213,7 @@ impl FrameStream for Begun {
 }
 
 /// Begins an attachment with the server's greeting.
+#[expect(clippy::result_large_err, reason = "once for each connection")]
 fn attach(
     end: &Shared,
     carrier: Link,

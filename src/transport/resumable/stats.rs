@@ -23,6 +23,7 @@ pub struct LinkStats {
 }
 
 /// How a link got an attachment.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Attached {
     /// It is its first one.
     New,

@@ -58,7 +58,7 @@ pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Resul
     let offered = setup.links.as_ref().map(|_| SUBPROTOCOL);
     let opened = open(to, setup, offered).await?;
     match &setup.links {
-        Some(links) if opened.is_chosen => resume(opened, to, name, setup, links).await,
+        Some(links) if opened.is_chosen => Box::pin(resume(opened, to, name, setup, links)).await,
         _ => Ok(client(opened, name, &setup.limits)),
     }
 }
