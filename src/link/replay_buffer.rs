@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 
 use crate::jsonrpc::Frame;
 
+/// Messages for which an idle buffer has room.
+const SMALL: usize = 16;
+
 /// What a replay buffer keeps.
 pub trait Size {
     /// What it counts for, in bytes.
@@ -188,6 +191,11 @@ impl<T: Size> ReplayBuffer<T> {
     #[must_use]
     pub fn has_unwritten(&self) -> bool {
         self.written < self.entries.len()
+    }
+
+    /// Gives back memory that a burst has needed.
+    pub fn shrink(&mut self) {
+        self.entries.shrink_to(SMALL);
     }
 
     /// Whether no message is kept.

@@ -170,6 +170,12 @@ impl LinkState {
         Some((seq, self.acknowledge(), frame))
     }
 
+    /// Gives back memory that a burst has needed, on an idle link.
+    pub fn shrink(&mut self) {
+        self.sent.shrink();
+        self.received.shrink_to(0);
+    }
+
     /// Whether messages wait to be written on the current attachment or on the next one.
     #[must_use]
     pub fn has_unwritten(&self) -> bool {

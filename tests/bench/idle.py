@@ -3,7 +3,9 @@
 idle WebSocket connection. The agents' own memory does not count.
 
     cargo build --release
-    tests/bench/idle.py [PROGRAM]
+    tests/bench/idle.py [PROGRAM [link]]
+
+With `link`, each connection carries a resumable link.
 
 Linux only; needs only Python and sed. Memory is the resident set, which includes the mapped part of
 the program's file; the difference between two counts of connections does not.
@@ -25,6 +27,8 @@ AGENT = ["sed", "-uE", r's/.*"id":([0-9]+).*/{"jsonrpc":"2.0","id":\1,"result":{
 COUNTS = 100, 300
 # A link releases a larger buffer after a second.
 QUIET = 1.5
+LINK = sys.argv[2:] == ["link"]
+HELLO = b'{"t":"hello","v":[1],"gen":1,"rx":1,"win":4194304}\n'
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
 
 
@@ -40,15 +44,23 @@ def until(end, connection):
         got += connection.recv(1) or sys.exit("the relay has disconnected")
 
 
+def send(connection, text):
+    # One text frame of less than 126 bytes, masked with zeros.
+    connection.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)
+
+
 def connect(port):
     connection = socket.create_connection(("127.0.0.1", port))
     connection.sendall(
         b"GET /acp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" % port
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n%s\r\n"
+        % (port, b"Sec-WebSocket-Protocol: acp-link.v1\r\n" if LINK else b"")
     )
     until(b"\r\n\r\n", connection)
-    # One text frame of less than 126 bytes, masked with zeros.
-    connection.sendall(bytes([0x81, 0x80 | len(INITIALIZE), 0, 0, 0, 0]) + INITIALIZE)
+    if LINK:
+        send(connection, HELLO)
+        until(b'"resumed":false}\n', connection)
+    send(connection, (b'{"t":"d","s":1}\n' if LINK else b"") + INITIALIZE)
     until(b'"result":{}}', connection)
     return connection
 

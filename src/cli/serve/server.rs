@@ -1,6 +1,7 @@
 //! Serves clients: each gets a connection slot, the agent it asks for, and its conversation; or an
 //! error that says why not. `listening` accepts them.
 
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -148,7 +149,7 @@ impl Server {
     /// Runs the conversation of a client and its agent.
     async fn run_conversation(
         &self,
-        client: Link,
+        mut client: Link,
         agent: &Agent,
         listener: &ListenerState,
         transport: Transport,
@@ -166,11 +167,17 @@ impl Server {
             PendingMetrics::new(metrics, transport, agent.display_name(), &agent.endpoint)
         });
         // Both are boxed, so that neither's memory is kept for the length of the other.
-        let reached = Box::pin(conversation::connect_agent(
+        let mut reached = Box::pin(conversation::connect_agent(
             &agent.endpoint,
             &context.agent,
             &self.stop,
         ));
+        // Meanwhile the client gets signs of life.
+        let mut is_lost = false;
+        let reached = poll_fn(|cx| {
+            is_lost = is_lost || client.rx.poll_lost(cx).is_ready();
+            reached.as_mut().poll(cx)
+        });
         match reached.await {
             Ok(link) => {
                 let observers = Observers::default();

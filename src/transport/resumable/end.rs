@@ -450,7 +450,11 @@ impl LinkEnd {
                 }
             }
             (Header::Ack { ack, window }, _) => self.acknowledged(ack, Some(window))?,
-            (Header::Ping(nonce), _) => self.control(&Header::Pong(nonce)),
+            (Header::Ping(nonce), _) => {
+                // It comes when nothing else does.
+                self.state.shrink();
+                self.control(&Header::Pong(nonce));
+            }
             (Header::Pong(_) | Header::Unknown, _) => {}
             (Header::End(end), _) => {
                 self.peer_end = Some(end.code);
@@ -556,7 +560,10 @@ impl LinkEnd {
                 break;
             };
             match due {
-                Due::Ping => self.control(&Header::Ping(0)),
+                Due::Ping => {
+                    self.state.shrink();
+                    self.control(&Header::Ping(0));
+                }
                 Due::Pong => self.control(&Header::Pong(0)),
                 Due::Loss => return Err(attachment.liveness.loss().into()),
             }
