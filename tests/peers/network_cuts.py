@@ -13,7 +13,8 @@ that both sides have to detect them. Each of these has to end in a resumed strea
 gets one answer, a result or an error with a reason, and no update is missing, duplicated or out of
 order. N / 2 are of WebSocket, where `connect` has to answer all open requests and exit, and the
 server has to stop the agent, both within `WITHIN` s of a silent cut. Finally HTTP is cut
-permanently, with the same requirements. Prints the seed. Where the kernel refuses a namespace,
+permanently, with the same requirements. Prints the seed. Links that are
+resumed are elsewhere (link.py). Where the kernel refuses a namespace,
 `ss -K` or nftables, it prints `skipped` and the reason. Not here: cuts without privileges
 (remote_cuts.py).
 """
@@ -40,7 +41,7 @@ WITHIN = 8
 # How long the server waits for an HTTP client, as by default: longer than the longest cut that has to
 # be resumed, and than a reconnect, whose tries are up to some seconds apart.
 GRACE = 30
-LIMITS = ["--limit", "tcp-user-timeout=%d" % SILENCE, "--limit", "handshake=2"]
+LIMITS = ["--no-link", "--limit", "tcp-user-timeout=%d" % SILENCE, "--limit", "handshake=2"]
 LANES = 4
 SIDES = ("client", "server", "both")
 

@@ -161,10 +161,10 @@ def stop(editor):
 
 
 def websockets(args, proxy, chance, log):
-    """When cut off, every connect answers the open requests and exits."""
+    """When cut off without a resumable link, every connect answers the open requests and exits."""
     results = errors = 0
     for _ in range(args.cuts // 4):
-        editor = Editor([args.relay, "connect"], "ws://127.0.0.1:%d" % proxy.port, [], log)
+        editor = Editor([args.relay, "connect"], "ws://127.0.0.1:%d" % proxy.port, ["--no-link"], log)
         try:
             editor.until(editor.ask("initialize", protocolVersion=1), editor.ask("session/new"))
             open_requests = {editor.ask("session/prompt", sessionId="s", turn=turn) for turn in range(2)}

@@ -4,12 +4,13 @@
     ssh.py [--relay BINARY]
 
 A conversation begins a turn; then the connection breaks, once on this side (ssh is killed) and once on the
-other (the process of sshd). `connect` has to answer the open request and exit with 69, and the agent has to
-finish its work meanwhile. A second `connect` has to get the same agent, what it has sent, its question and the
-end of the turn. After the last client the agent and, when it was idle, the relay have to end. Each installed
+other (the process of sshd). The turn has to go on in the same `connect`, with one question. With `--no-link` it
+has to answer the open request and exit with 69, and the agent has to finish its work meanwhile; a second
+`connect` has to get the same agent, what it has sent, its question and the end of the turn. After the last client the agent and, when it was idle, the relay have to end. Each installed
 shell has to run the command line that ssh sends. Without sshd it is skipped, with a notice.
 """
 import argparse
+import itertools
 import json
 import os
 import select
@@ -99,9 +100,8 @@ def relays(mark):
     return processes(mark, [" serve ", "/ssh/test.link"])
 
 
-def conversation(start, mark, folder, side):
-    """A turn whose connection breaks on that side, and its end over another one."""
-    first = start()
+def broken(first, mark, side):
+    """Begins a turn and breaks its connection on that side; returns the agent and the relay."""
     first.ask(0, "initialize", protocolVersion=1, clientCapabilities={})
     first.ask(1, "session/new", cwd="/", mcpServers=[])
     first.send(id=2, method="session/prompt", params=PROMPT)
@@ -115,6 +115,31 @@ def conversation(start, mark, folder, side):
         victims = [int(Path("/proc/%d/stat" % process).read_text().rpartition(")")[2].split()[1])]
     for victim in victims:
         os.kill(victim, signal.SIGKILL)
+    return agent, relay
+
+
+def resumed(start, mark, folder, side):
+    """A turn whose connection breaks on that side, and that goes on over the next one."""
+    editor = start()
+    agent, relay = broken(editor, mark, side)
+    (folder / "go").touch()
+    wait_for(folder / "went")
+    editor.send(id=editor.questions[0], result={"outcome": {"outcome": "selected", "optionId": "yes"}})
+    editor.until(lambda: 2 in editor.answers)
+    editor.until(lambda: editor.texts[-1:] == ["answered yes"])
+    stop = editor.ask(3, "session/prompt", **PROMPT)["result"]["stopReason"]
+    expected = ["one of %d" % agent, "two", "answered yes", "again %d" % agent]
+    if stop != "end_turn" or editor.texts != expected or len(editor.questions) != 1:
+        raise Fault("the client received %s and %d questions" % (editor.texts, len(editor.questions)))
+    editor.end(0)
+    until("the agent ends", lambda: not agents(mark))
+    return relay
+
+
+def conversation(start, mark, folder, side):
+    """The same without a resumable link: the turn is given up, and its session is loaded again."""
+    first = start("--no-link")
+    agent, relay = broken(first, mark, side)
     first.until(lambda: 2 in first.answers)
     if "error" not in first.answers[2]:
         raise Fault("the open request is answered with %s" % first.answers[2])
@@ -125,7 +150,7 @@ def conversation(start, mark, folder, side):
     if not (agents(mark) == [agent] and relays(mark) == [relay]):
         raise Fault("the agent or the relay is not the same: %s" % mark.programs())
 
-    second = start()
+    second = start("--no-link")
     second.ask(0, "initialize", protocolVersion=1, clientCapabilities={})
     second.ask(1, "session/load", sessionId="s", cwd="/", mcpServers=[])
     second.until(lambda: second.questions)
@@ -145,7 +170,7 @@ def shells(command, env):
     for shell in filter(shutil.which, SHELLS):
         done = subprocess.run([shell, "-c", command], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=PATIENCE)
-        if b"acp-relay over-ssh 1\n" not in done.stdout:
+        if b"acp-relay over-ssh 2\n" not in done.stdout:
             raise Fault("%s: %r" % (shell, done.stdout + done.stderr))
         yield shell
 
@@ -169,15 +194,16 @@ def run(relay, folder):
     here = {**env, "PATH": "%s:%s" % (programs, env["PATH"]), "ACP_RELAY_STATE_DIR": str(folder / "state")}
     editors = []
 
-    def start():
-        editors.append(Editor([relay, "connect", "ssh://agents.example/test"], here))
+    def start(*options):
+        editors.append(Editor([relay, "connect", *options, "ssh://agents.example/test"], here))
         return editors[-1]
     try:
-        for side in ("here", "there"):
-            process = conversation(start, mark, folder, side)
+        ways = {conversation: "the same agent goes on", resumed: "the same turn goes on"}
+        for way, side in itertools.product(ways, ("here", "there")):
+            process = way(start, mark, folder, side)
             for name in ("go", "went"):
                 (folder / name).unlink()
-            print("ok    a connection that breaks %s: the same agent goes on, its relay is %d" % (side, process))
+            print("ok    a connection that breaks %s: %s, its relay is %d" % (side, ways[way], process))
         until("the idle relay ends", lambda: not relays(mark))
         print("ok    the relay has ended")
         names = list(shells((folder / "command").read_text(), env))
