@@ -111,6 +111,7 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     if let Some(admin) = &admin {
         // `connect` has no other listeners.
         admin.ready(Vec::new());
+        admin.watch_links(context.agent.links.as_ref());
     }
     let metrics = admin.as_ref().map(|admin| {
         let metrics = admin.metrics();

@@ -5,7 +5,7 @@
 //! [`ReplayBuffer`] the messages that the peer has not acknowledged, [`LinkState`] one end of a link
 //! with its sequence numbers and acknowledgements, [`LinkTable`] the links that a relay keeps and who
 //! may resume them, [`Backoff`] and [`Retention`] when to reconnect and how long to keep the agent
-//! meanwhile.
+//! meanwhile, [`LinkEvents`] what is counted.
 //!
 //! # Why
 //!
@@ -19,12 +19,14 @@
 //! **A gap is never skipped.** A number beyond the expected one ends the attachment, and the next
 //! one begins where this end stands.
 
+mod events;
 mod header;
 mod replay_buffer;
 mod retention;
 mod state;
 mod table;
 
+pub use events::{Attach, LinkEvents, LinkSource, LinkTotals};
 pub use header::{
     End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
 };

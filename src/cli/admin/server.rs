@@ -20,8 +20,9 @@ use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
 use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, stderr};
+use crate::link::LinkSource;
 use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
-use crate::transport::{Endpoint, SocketFile, Workers, bind_unix};
+use crate::transport::{Endpoint, Links, SocketFile, Workers, bind_unix};
 use crate::viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
@@ -136,6 +137,14 @@ impl Admin {
 
     pub(in crate::cli) fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
+    }
+
+    /// Counts the attachments of these resumable links, and what they hold.
+    pub(in crate::cli) fn watch_links(&self, links: Option<&Arc<Links>>) {
+        let (metrics, links) = (self.metrics(), links.cloned());
+        if let Some(links) = links.filter(|links| links.set_events(Arc::clone(metrics) as _)) {
+            metrics.add_detached(Arc::downgrade(&(links as Arc<dyn LinkSource>)));
+        }
     }
 
     /// Sets the addresses of the open listeners.

@@ -193,6 +193,7 @@ impl ServeLoop {
             return;
         };
         let metrics = admin.metrics();
+        admin.watch_links(plan.context.client.links.as_ref());
         plan.admission.gate().set_events(Arc::clone(metrics) as _);
         for agent in &plan.agents.all {
             // Its series exist before its first client, so that a first failure is an increase.

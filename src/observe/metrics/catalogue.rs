@@ -9,7 +9,7 @@ use metrics::{Counter, Gauge};
 
 use super::buckets::Buckets;
 use super::labels::{
-    AUTHENTICATED, AdminRefusal, AttachKind, CODES, Closing, DIRECTIONS, EXITS, FAULTS, FLOWS,
+    ATTACHED, AUTHENTICATED, AdminRefusal, CODES, Closing, DIRECTIONS, EXITS, FAULTS, FLOWS, KEPT,
     KINDS, LIMITS, OUTCOMES, PolicyEffect, RESULTS, RecordingResult, ReloadOutcome, SIDES, STARTS,
     SessionStart, TRANSLATED, Transport,
 };
@@ -86,7 +86,9 @@ catalogue! {
         rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: RejectReason::NAMES] "Clients that were rejected before they had a conversation; over HTTP, their requests.";
         accept_errors: Counter "acp_relay_accept_errors_total" [transport: Transport::NAMES] "Clients that a listener could not accept, as when no descriptor is left.";
         admin_refused: Counter "acp_relay_admin_refused_total" [reason: AdminRefusal::NAMES] "Requests that the admin listener refused: from a foreign web page (page), or for recordings without their secret address (recordings).";
-        attached: Counter "acp_relay_link_attach_total" [outcome: AttachKind::NAMES] "Clients that may reconnect: those that began a conversation (new), and those that returned to theirs (resumed).";
+        attached: Counter "acp_relay_link_attach_total" [kind: KEPT, outcome: ATTACHED] "Connections of resumable links (link), and clients of --on-disconnect detach (detach): those that began a conversation (new), those that returned to theirs (resumed), and those of links that were refused, by the code of the refusal.";
+        downtime: Histogram "acp_relay_link_downtime_seconds" [] "Time from the loss of a resumable link's connection to the next one; of links that did not return, nothing."
+            [0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600., 14_400., 86_400.];
         attempts: Counter "acp_relay_auth_attempts_total" [method: CredentialKind::NAMES, outcome: AUTHENTICATED] "Attempts to authenticate: one per client on a byte stream, one per request over HTTP.";
         reloads: Counter "acp_relay_config_reload_total" [outcome: ReloadOutcome::NAMES] "Reloads of the configuration file; after an error the old configuration stays in use.";
         policy: Counter "acp_relay_policy_decisions_total" [method: Method::NAMES, outcome: PolicyEffect::NAMES] "Messages of remote agents that the policy denied or adjusted.";
@@ -136,7 +138,8 @@ catalogue! {
         Gauge "acp_relay_build_info" [version] "1; the labels name the build.";
         Gauge "acp_relay_draining" [] "1 once the relay was asked to end, 0 before.";
         Gauge "acp_relay_drain_duration_seconds" [] "Time since the relay was asked to end; 0 before.";
-        Gauge "acp_relay_links" [state] "Links to clients: attached; detached, whose client may reconnect (--on-disconnect detach); draining, all of them once the relay was asked to end.";
+        Gauge "acp_relay_links" [state] "Links to clients, and resumable links to agents: attached; detached, whose peer is lost and may return (over a resumable link, or with --on-disconnect detach); draining, all of them once the relay was asked to end.";
+        Gauge "acp_relay_link_unacked_bytes" [] "Bytes of messages that were sent over resumable links, or wait for a lost peer, and were not acknowledged.";
         Gauge "acp_relay_config_last_reload_success_timestamp_seconds" [] "Time of the last successful reload of the configuration file, in seconds since 1970; 0 before the first.";
         Gauge "acp_relay_turns" [agent] "Turns in progress.";
         Gauge "acp_relay_sessions_open" [agent] "Sessions that were opened in open conversations, and not closed.";

@@ -4,6 +4,7 @@
 
 use crate::conversation::Cause;
 use crate::jsonrpc::{FrameFault, Kind, names};
+use crate::link::Attach;
 
 names! {
     /// The transport of a connection.
@@ -57,14 +58,6 @@ names! {
     ReloadOutcome {
         Taken = "ok",
         Refused = "error",
-    }
-}
-
-names! {
-    /// Whether a client that may reconnect began a conversation or resumed one.
-    AttachKind {
-        New = "new",
-        Resumed = "resumed",
     }
 }
 
@@ -127,7 +120,35 @@ pub(super) const SIDES: &[&str] = &["client", "agent"];
 /// The direction of messages, by the side that sends them.
 pub(super) const DIRECTIONS: &[&str] = &["to_agent", "to_client"];
 
-/// States of links to clients.
+/// Whether a resumable link was attached, or a client of `--on-disconnect detach`.
+pub(super) const KEPT: &[&str] = &["link", "detach"];
+
+/// What became of connections that were opened to carry a link; the refusals in the order of
+/// [`RefusalCode`](crate::link::RefusalCode).
+pub(super) const ATTACHED: &[&str] = &[
+    "new",
+    "resumed",
+    "refused_auth",
+    "refused_unknown_link",
+    "refused_epoch_changed",
+    "refused_gap",
+    "refused_busy",
+    "refused_version",
+    "refused_draining",
+    "refused_limit",
+    "refused_other",
+];
+
+/// The index of an outcome in [`ATTACHED`].
+pub(super) const fn attached(how: Attach) -> usize {
+    match how {
+        Attach::New => 0,
+        Attach::Resumed(_) => 1,
+        Attach::Refused(code) => 2 + code as usize,
+    }
+}
+
+/// States of links.
 pub(super) const LINKS: &[&str] = &["attached", "detached", "draining"];
 
 /// Whether bytes were received or sent.

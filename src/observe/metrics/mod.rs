@@ -43,10 +43,9 @@ pub(in crate::observe) use buckets::Buckets;
 pub use catalogue::CATALOGUE;
 pub use conversation::ConversationMetrics;
 pub use labels::{
-    AdminRefusal, AttachKind, Closing, PolicyEffect, RecordingResult, ReloadOutcome, SessionStart,
-    Transport,
+    AdminRefusal, Closing, PolicyEffect, RecordingResult, ReloadOutcome, SessionStart, Transport,
 };
 pub use metric::{Metric, PREFIX, Type};
 pub use shared::Metrics;
-pub use sources::{DetachedSource, DetachedStats, GaugeSource, RuntimeStats};
+pub use sources::{GaugeSource, RuntimeStats};
 pub use stats::{ConversationStats, Parties};

@@ -20,9 +20,10 @@ use super::metric::{Metric, Type};
 use super::open_conversation::OpenConversation;
 use super::process;
 use super::shared::Metrics;
-use super::sources::{DetachedStats, LOST, RuntimeStats};
+use super::sources::{LOST, RuntimeStats};
 use super::stats::Parties;
 use crate::conversation::Method;
+use crate::link::LinkTotals;
 use crate::observe::recorder::PruneReason;
 
 impl Metrics {
@@ -137,20 +138,23 @@ impl Metrics {
         }
     }
 
-    /// Links to clients; `live` of them carry a conversation.
-    fn set_link_gauges(&self, live: usize, detached: &DetachedStats) {
-        let away = detached.away.min(live);
+    /// The links to clients of `live` conversations, and resumable links to agents.
+    fn set_link_gauges(&self, live: usize, detached: &LinkTotals) {
+        let links = live + detached.to_agents;
+        let away = detached.away.min(links);
         let counts = match self.draining.get() {
-            None => [live - away, away, 0],
-            Some(_) => [0, 0, live],
+            None => [links - away, away, 0],
+            Some(_) => [0, 0, links],
         };
+        let unacked = detached.unacked;
+        self.registry.gauge("link_unacked_bytes", &[], unacked);
         for (state, count) in LINKS.iter().zip(counts) {
             self.registry.gauge("links", &[state], count);
         }
     }
 
     /// Bytes that are queued in the relay, and their limits.
-    fn set_buffer_gauges(&self, open: &OpenTotals, detached: &DetachedStats) {
+    fn set_buffer_gauges(&self, open: &OpenTotals, detached: &LinkTotals) {
         let (waiting, waiting_room) = self.recorder.waiting();
         let [to_agent, to_client] = [DIRECTIONS[0], DIRECTIONS[1]];
         for (labels, bytes, limit) in [
@@ -164,15 +168,17 @@ impl Metrics {
         }
     }
 
-    /// The sum of all stores of conversations whose clients may reconnect.
-    fn sum_detached(&self) -> DetachedStats {
+    /// The sum of all stores of conversations whose clients may reconnect, and of resumable links.
+    fn sum_detached(&self) -> LinkTotals {
         let all = self.detached.lock();
         let sources: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
         drop(all);
-        let mut sum = DetachedStats::default();
+        let mut sum = LinkTotals::default();
         for source in sources {
-            let one = source.detached();
+            let one = source.totals();
             sum.away += one.away;
+            sum.to_agents += one.to_agents;
+            sum.unacked += one.unacked;
             sum.kept += one.kept;
             sum.room += one.room;
         }

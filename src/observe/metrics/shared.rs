@@ -10,13 +10,14 @@ use parking_lot::Mutex;
 use super::agent::AgentMetrics;
 use super::buckets::nanos;
 use super::catalogue::{CATALOGUE, ProcessSeries};
-use super::labels::{AdminRefusal, AttachKind, Closing, RecordingResult, ReloadOutcome, Transport};
+use super::labels::{self, AdminRefusal, Closing, RecordingResult, ReloadOutcome, Transport};
 use super::open_conversation::OpenConversation;
 use super::registry::Registry;
-use super::sources::{DetachedSource, GaugeSource};
+use super::sources::GaugeSource;
 use super::stats::ConversationStats;
 use crate::auth::{AuthEvents, CredentialKind, RejectReason};
 use crate::jsonrpc::Side;
+use crate::link::{Attach, LinkEvents, LinkSource};
 use crate::observe::recorder::RecorderStats;
 use crate::observe::traces;
 
@@ -33,7 +34,7 @@ pub struct Metrics {
     pub(super) recorder: Arc<RecorderStats>,
     pub(super) spans: OnceLock<Arc<traces::ExportStats>>,
     pub(super) program: OnceLock<Arc<dyn GaugeSource>>,
-    pub(super) detached: Mutex<Vec<Weak<dyn DetachedSource>>>,
+    pub(super) detached: Mutex<Vec<Weak<dyn LinkSource>>>,
     pub(super) agents: Mutex<BTreeMap<String, Arc<AgentMetrics>>>,
     pub(super) live: Mutex<BTreeMap<u64, Arc<Mutex<OpenConversation>>>>,
     pub(super) next: AtomicU64,
@@ -108,9 +109,9 @@ impl Metrics {
         self.series.admin_refused.count([why as usize]);
     }
 
-    /// A client was attached that may reconnect.
-    pub fn attached(&self, how: AttachKind) {
-        self.series.attached.count([how as usize]);
+    /// A client of `--on-disconnect detach` began a conversation, or returned to one.
+    pub fn attached(&self, is_resumed: bool) {
+        self.series.attached.count([1, usize::from(is_resumed)]);
     }
 
     /// The configuration file was to be read again.
@@ -133,7 +134,7 @@ impl Metrics {
     }
 
     /// Reads this store at each scrape, for as long as it exists.
-    pub fn add_detached(&self, source: Weak<dyn DetachedSource>) {
+    pub fn add_detached(&self, source: Weak<dyn LinkSource>) {
         let mut all = self.detached.lock();
         all.retain(|source| source.strong_count() > 0);
         all.push(source);
@@ -198,5 +199,14 @@ impl AuthEvents for Metrics {
 
     fn rejected(&self, scheme: &str, why: RejectReason) {
         Self::rejected(self, Transport::of_scheme(scheme), why);
+    }
+}
+
+impl LinkEvents for Metrics {
+    fn on_attach(&self, how: Attach) {
+        if let Attach::Resumed(away) = how {
+            self.series.downtime.at([]).record(away);
+        }
+        self.series.attached.count([0, labels::attached(how)]);
     }
 }

@@ -27,22 +27,5 @@ pub struct RuntimeStats {
     pub busy: Duration,
 }
 
-/// A store of conversations whose clients may reconnect.
-pub trait DetachedSource: Send + Sync + fmt::Debug {
-    /// Its present state.
-    fn detached(&self) -> DetachedStats;
-}
-
-/// Statistics of the conversations whose clients may reconnect.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DetachedStats {
-    /// Conversations whose client is disconnected.
-    pub away: usize,
-    /// Bytes kept for clients, disconnected or not.
-    pub kept: usize,
-    /// The limit of those bytes.
-    pub room: usize,
-}
-
 /// Label values of [`GaugeSource::lost_lines`].
 pub(super) const LOST: &[&str] = &["flood", "unread"];

@@ -9,7 +9,8 @@ use super::detached::{DetachedConversation, ReadAhead};
 use super::link::{self, Shared};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Envelope, Frame, Kind, Limits, Scanned, named_session, reply, scan};
-use crate::observe::metrics::{AttachKind, DetachedSource, DetachedStats, Metrics};
+use crate::link::{LinkSource, LinkTotals};
+use crate::observe::metrics::Metrics;
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
@@ -35,7 +36,7 @@ impl ConversationStore {
     /// Sets the metrics for connecting and disconnected clients. The first one stays.
     pub fn set_metrics(self: &Arc<Self>, metrics: &Arc<Metrics>) {
         if self.metrics.set(Arc::clone(metrics)).is_ok() {
-            let own: Weak<dyn DetachedSource> = Arc::downgrade(self) as _;
+            let own: Weak<dyn LinkSource> = Arc::downgrade(self) as _;
             metrics.add_detached(own);
         }
     }
@@ -51,10 +52,7 @@ impl ConversationStore {
             None => Some(client),
         };
         if let Some(metrics) = self.metrics.get() {
-            metrics.attached(match new {
-                Some(_) => AttachKind::New,
-                None => AttachKind::Resumed,
-            });
+            metrics.attached(new.is_none());
         }
         new.map(|client| self.add(client, read))
     }
@@ -136,12 +134,12 @@ impl ConversationStore {
     }
 }
 
-impl DetachedSource for ConversationStore {
-    fn detached(&self) -> DetachedStats {
+impl LinkSource for ConversationStore {
+    fn totals(&self) -> LinkTotals {
         let all = self.all();
-        let mut detached = DetachedStats {
+        let mut detached = LinkTotals {
             room: all.len() * self.limits.reconnect_bytes,
-            ..DetachedStats::default()
+            ..LinkTotals::default()
         };
         for conversation in all {
             let (is_away, bytes) = conversation.lock().status();

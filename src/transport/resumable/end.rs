@@ -16,11 +16,11 @@ use bytes::Buf as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::dialer::Dialer;
-use super::stats::{Attached, LinkStats, TOTAL};
+use super::stats::{LinkStats, TOTAL};
 use super::wire::{broken, encode, with_header};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::link::{AttachError, End, Header, LinkState, Received, WINDOW};
+use crate::link::{Attach, AttachError, End, Header, LinkState, Received, WINDOW};
 use crate::transport::liveness::{Due, Liveness};
 use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
 
@@ -38,7 +38,7 @@ pub(super) struct LinkEnd {
     pub(super) state: LinkState,
     attachment: Option<Attachment>,
     /// How the client's end gets the next attachment; the server's end awaits it.
-    dialer: Option<Dialer>,
+    pub(super) dialer: Option<Dialer>,
     limits: Arc<Limits>,
     stats: Arc<LinkStats>,
     /// The bytes that wait without an attachment, of all links of the principal.
@@ -138,7 +138,7 @@ impl LinkEnd {
         self.release();
         match self.away_since.take() {
             Some(since) => self.restored(&link.peer.name, since),
-            None => self.stats.attached(Attached::New),
+            None => self.stats.attached(Attach::New),
         }
         self.capture(&mut link);
         self.end_sent = false;
@@ -612,7 +612,7 @@ impl LinkEnd {
 
     fn restored(&self, name: &str, since: Instant) {
         let away = since.elapsed();
-        self.stats.attached(Attached::Resumed(away));
+        self.stats.attached(Attach::Resumed(away));
         if self.dialer.is_some() {
             tracing::warn!(
                 "the connection to {name} is restored after {away:.1?}; nothing is lost"

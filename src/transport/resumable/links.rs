@@ -1,7 +1,6 @@
 //! The links of a relay: who may resume which, what they hold, and what has happened to them.
 
 use std::future::poll_fn;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -16,7 +15,8 @@ use super::wire::{broken, encode};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Decoded;
 use crate::link::{
-    Header, Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
+    Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
+    RefusalCode, ResumeKey, WINDOW, Welcome,
 };
 use crate::transport::{CloseReason, FrameStream, Link, LinkError};
 
@@ -35,35 +35,10 @@ struct Begun {
     rx: Box<dyn FrameStream>,
 }
 
-/// What the links of a relay hold now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkTotals {
-    /// Links.
-    pub links: usize,
-    /// Those without an attachment.
-    pub away: usize,
-    /// Bytes that were not acknowledged.
-    pub unacked: usize,
-}
-
 impl Links {
-    /// What has happened.
-    #[must_use]
-    pub fn stats(&self) -> &LinkStats {
-        &self.stats
-    }
-
-    /// What the links hold now.
-    #[must_use]
-    pub fn totals(&self) -> LinkTotals {
-        let mut totals = LinkTotals::default();
-        for end in self.all.lock().iter().filter_map(Weak::upgrade) {
-            let end = end.lock();
-            totals.links += 1;
-            totals.away += usize::from(end.away_since.is_some());
-            totals.unacked += end.state.sent().bytes();
-        }
-        totals
+    /// Sets what counts the attachments. The first one stays; `false` for another one.
+    pub fn set_events(&self, events: Arc<dyn LinkEvents>) -> bool {
+        self.stats.set_events(events)
     }
 
     /// Serves a connection that was opened to carry a link: the link, if it is a new one. A
@@ -123,7 +98,7 @@ impl Links {
                 (carrier, refusal(RefusalCode::Version, detail))
             }
         };
-        self.stats.refused.fetch_add(1, Ordering::Relaxed);
+        self.stats.attached(Attach::Refused(refusal.code));
         let (from, detail) = (&carrier.peer.name, &refusal.detail);
         tracing::info!(from, "a link was refused: {detail}");
         let refusal = encode(&Header::Refuse(Box::new(refusal)));
@@ -188,6 +163,19 @@ impl Links {
         let mut all = self.all.lock();
         all.retain(|end| end.strong_count() > 0);
         all.push(Arc::downgrade(end));
+    }
+}
+
+impl LinkSource for Links {
+    fn totals(&self) -> LinkTotals {
+        let mut totals = LinkTotals::default();
+        for end in self.all.lock().iter().filter_map(Weak::upgrade) {
+            let end = end.lock();
+            totals.to_agents += usize::from(end.dialer.is_some());
+            totals.away += usize::from(end.away_since.is_some());
+            totals.unacked += end.state.sent().bytes();
+        }
+        totals
     }
 }
 

@@ -26,6 +26,5 @@ mod stats;
 mod wire;
 
 pub(super) use connect::{Dial, connect};
-pub use links::{LinkTotals, Links};
-pub use stats::LinkStats;
+pub use links::Links;
 pub(super) use wire::{SUBPROTOCOL, carrier_limits};

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use acp_relay::conversation::{Cause, DialectEvent, FiredRule, Note};
 use acp_relay::jsonrpc::Side;
+use acp_relay::link::{Attach, LinkEvents as _, RefusalCode};
 use acp_relay::observe::metrics::{
-    AdminRefusal, AttachKind, CATALOGUE, ConversationMetrics, GaugeSource, Metrics, Parties,
-    ReloadOutcome, RuntimeStats, Transport, Type,
+    AdminRefusal, CATALOGUE, ConversationMetrics, GaugeSource, Metrics, Parties, ReloadOutcome,
+    RuntimeStats, Transport, Type,
 };
 use acp_relay::observe::traces::SpanSender;
 use acp_relay::observe::{Event, Observer as _};
@@ -16,12 +17,13 @@ use acp_relay::observe::{Event, Observer as _};
 use super::stage::{ALLOW, Observed, Relay, Scrape};
 
 /// Metrics of events that [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 14] = [
+pub(crate) const RARE: [&str; 15] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
     "acp_relay_accept_errors_total",
     "acp_relay_admin_refused_total",
     "acp_relay_link_attach_total",
+    "acp_relay_link_downtime_seconds",
     "acp_relay_log_lines_lost_total",
     "acp_relay_translations_total",
     "acp_relay_dialect_events_total",
@@ -297,7 +299,14 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
     metrics.set_spans(sender.stats());
     metrics.accept_failed(Transport::Tcp);
     metrics.admin_refused(AdminRefusal::Page);
-    metrics.attached(AttachKind::Resumed);
+    metrics.attached(true);
+    for how in [
+        Attach::New,
+        Attach::Resumed(Duration::from_secs(3)),
+        Attach::Refused(RefusalCode::UnknownLink),
+    ] {
+        metrics.on_attach(how);
+    }
     metrics.set_program(Arc::new(Noisy));
     let scrape = Scrape::read(&metrics.scrape(Instant::now()));
     for name in RARE {
@@ -312,12 +321,41 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
         trace_spans_total{outcome=failed} 3
         accept_errors_total{transport=tcp} 1
         admin_refused_total{reason=page} 1
-        link_attach_total{outcome=resumed} 1
+        link_attach_total{kind=detach,outcome=resumed} 1
+        link_attach_total{kind=link,outcome=resumed} 1
+        link_attach_total{kind=link,outcome=new} 1
+        link_attach_total{kind=link,outcome=refused_unknown_link} 1
+        link_downtime_seconds_sum 3
+        link_downtime_seconds_bucket{le=2.5} 0
         log_lines_lost_total{reason=unread} 3
         tokio_alive_tasks{runtime=main} 5
         connections_open 0
         messages_total{method=session/cancel,dir=to_agent} 1",
     );
+}
+
+#[test]
+fn every_refusal_of_a_link_is_counted_by_its_code() {
+    for code in [
+        RefusalCode::Auth,
+        RefusalCode::UnknownLink,
+        RefusalCode::EpochChanged,
+        RefusalCode::Gap,
+        RefusalCode::Busy,
+        RefusalCode::Version,
+        RefusalCode::Draining,
+        RefusalCode::Limit,
+        RefusalCode::Other,
+    ] {
+        let metrics = Metrics::new("test", Instant::now());
+        metrics.on_attach(Attach::Refused(code));
+        let name = serde_json::to_value(code).unwrap();
+        let name = format!("refused_{}", name.as_str().unwrap());
+        let scrape = Scrape::read(&metrics.scrape(Instant::now()));
+        let labels = [("kind", "link"), ("outcome", &*name)];
+        let count = scrape.value("acp_relay_link_attach_total", &labels);
+        assert_eq!(count, 1., "{name}");
+    }
 }
 
 #[test]

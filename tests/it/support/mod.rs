@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod http_server;
 pub(crate) mod link;
 pub(crate) mod memory;
+pub(crate) mod network;
 pub(crate) mod program;
 pub(crate) mod terminal;
 pub(crate) mod websocket;

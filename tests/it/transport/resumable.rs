@@ -1,41 +1,23 @@
 //! Resumable links over a network that fails.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_relay::jsonrpc::{CloseReason, Frame, Limits};
-use acp_relay::link::{Header, Hello, RefusalCode, ResumeKey, WINDOW, Welcome};
+use acp_relay::link::{
+    Attach, Header, Hello, LinkEvents, LinkSource as _, RefusalCode, ResumeKey, WINDOW, Welcome,
+};
 use acp_relay::transport::websocket::{Half, Opened, Role, halves, open};
-use acp_relay::transport::{Endpoint, HttpEndpoint, Link, Listener, Setup, registry};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use acp_relay::transport::{Endpoint, HttpEndpoint, Link, Links, Listener, Setup, registry};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
 
 use super::pairs::authenticate;
 use crate::agent_connect::principals::token;
 use crate::support::link::{
     accept, close, feed, flush, listen, next, received, run, send, setup_with,
 };
-
-/// What happens to the connections of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weather {
-    Fair,
-    /// Connections are reset.
-    Cut,
-    /// Nothing passes, and no side is told.
-    Silent,
-}
-
-/// Between the two ends; connections that were begun before a change have their old weather.
-struct Network {
-    weather: watch::Sender<Weather>,
-    /// How many connections there are.
-    live: Arc<AtomicUsize>,
-    /// Its port.
-    port: u16,
-}
+use crate::support::network::{Network, Weather};
 
 /// A listener behind a network.
 struct Site {
@@ -44,72 +26,23 @@ struct Site {
     /// The listener's address as clients see it.
     address: Endpoint,
     setup: Setup,
+    attached: Arc<Attached>,
 }
 
-impl Network {
-    async fn new(listener: TcpListener, server: u16) -> Self {
-        let (weather, _) = watch::channel(Weather::Fair);
-        let port = listener.local_addr().unwrap().port();
-        let sender = weather.clone();
-        let live = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&live);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
-                let (weather, count) = (sender.subscribe(), Arc::clone(&count));
-                count.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(async move {
-                    carry(client, server, weather).await;
-                    count.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
-        });
-        Self {
-            weather,
-            live,
-            port,
-        }
-    }
+/// What became of the connections of a listener.
+#[derive(Debug, Default)]
+struct Attached(Mutex<Vec<Attach>>);
 
-    /// Resets the connections that there are.
-    fn cut(&self) {
-        self.weather.send_replace(Weather::Cut);
-    }
-
-    /// Waits until those are gone.
-    async fn is_cut(&self) {
-        while self.live.load(Ordering::Relaxed) > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+impl LinkEvents for Attached {
+    fn on_attach(&self, how: Attach) {
+        self.0.lock().push(how);
     }
 }
 
-/// Copies both ways until the weather changes.
-async fn carry(
-    mut client: TcpStream,
-    mut server: TcpStream,
-    mut weather: watch::Receiver<Weather>,
-) {
-    {
-        let (mut from_client, mut to_client) = client.split();
-        let (mut from_server, mut to_server) = server.split();
-        let one = tokio::io::copy(&mut from_client, &mut to_server);
-        let other = tokio::io::copy(&mut from_server, &mut to_client);
-        tokio::select! {
-            _ = async { tokio::join!(one, other) } => return,
-            _ = weather.changed() => {}
-        }
+impl Attached {
+    fn count(&self, is: impl Fn(&Attach) -> bool) -> usize {
+        self.0.lock().iter().filter(|how| is(how)).count()
     }
-    if *weather.borrow() == Weather::Silent {
-        // Until the ends give it up.
-        let mut room = [0; 4096];
-        while client.read(&mut room).await.is_ok_and(|count| count > 0) {}
-        return;
-    }
-    for socket in [&client, &server] {
-        socket.set_zero_linger().unwrap();
-    }
-    let _ = client.shutdown().await;
 }
 
 async fn site(scheme: &str, limits: Limits) -> Site {
@@ -117,7 +50,9 @@ async fn site(scheme: &str, limits: Limits) -> Site {
     let port = proxy.local_addr().unwrap().port();
     let mut setup = setup_with(limits.clone());
     authenticate(&mut setup);
-    setup.links = Some(Arc::default());
+    let (links, attached) = (Arc::<Links>::default(), Arc::<Attached>::default());
+    assert!(links.set_events(Arc::clone(&attached) as _));
+    setup.links = Some(links);
     setup.http.hosts = vec![format!("127.0.0.1:{port}")];
     let listener = listen(&format!("{scheme}://127.0.0.1:0").parse().unwrap(), &setup).await;
     let Endpoint::Http(HttpEndpoint { port: own, .. }) = listener.address() else {
@@ -130,6 +65,7 @@ async fn site(scheme: &str, limits: Limits) -> Site {
         listener,
         address: address.parse().unwrap(),
         setup,
+        attached,
     }
 }
 
@@ -202,10 +138,8 @@ fn nothing_is_lost_doubled_or_reordered_when_connections_are_reset() {
             let mut site = site(scheme, Limits::default()).await;
             let (mut client, mut server) = site.link().await;
             let network = &site.network;
-            let resumed = || {
-                let stats = site.setup.links.as_ref().unwrap().stats();
-                stats.resumed.load(Ordering::Relaxed)
-            };
+            let attached = &site.attached;
+            let resumed = || attached.count(|how| matches!(how, Attach::Resumed(_)));
             for round in 0..4 {
                 let cut = |number| {
                     if number == 200 {
@@ -225,7 +159,7 @@ fn nothing_is_lost_doubled_or_reordered_when_connections_are_reset() {
                 assert!(resumed() > round, "{scheme}: {}", resumed());
             }
             let totals = site.setup.links.as_ref().unwrap().totals();
-            assert_eq!((totals.links, totals.away), (1, 0));
+            assert_eq!((totals.to_agents, totals.away), (0, 0));
             // A clean end is one over a broken connection too.
             network.cut();
             let (closed, ended) = tokio::join!(
@@ -381,8 +315,8 @@ fn greetings_are_checked() {
         let (refused, _rx) = site.greet(1, &ahead).await;
         assert!(matches!(&refused, Header::Refuse(refusal) if refusal.code == RefusalCode::Gap));
         assert!(next(&mut *server.rx).await.unwrap().is_err());
-        let stats = site.setup.links.as_ref().unwrap().stats();
-        assert_eq!(stats.refused.load(Ordering::Relaxed), 8);
+        let refused = site.attached.count(|how| matches!(how, Attach::Refused(_)));
+        assert_eq!(refused, 8);
     });
 }
 
