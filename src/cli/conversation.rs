@@ -291,8 +291,8 @@ impl LinkGuard for AgentHold {
         self.hold.watch_presence(callback);
     }
 
-    fn away_since(&self) -> Option<tokio::time::Instant> {
-        self.hold.away_since()
+    fn away(&self) -> Option<(tokio::time::Instant, usize)> {
+        self.hold.away()
     }
 
     fn log_redaction(&self) -> fn(&str) -> String {

@@ -13,6 +13,8 @@ pub(super) type Earlier<'s> = (&'s Value, Duration);
 /// Messages of the client and of the agent, and bytes of both: totals, or those of a second.
 type Traffic = [u64; 3];
 
+const SIDES: [&str; 2] = ["client", "agent"];
+
 /// The width of the columns besides that of the client, which takes the rest of a line.
 const OTHERS: usize = 58;
 
@@ -40,13 +42,7 @@ pub(super) fn render(
     if !rows.is_empty() {
         lines.extend([String::new(), row(columns, titles.map(str::to_owned))]);
     }
-    let room = most.saturating_sub(lines.len());
-    let shown = if rows.len() > room {
-        room.saturating_sub(1)
-    } else {
-        rows.len()
-    };
-    lines.extend(rows[..shown].iter().map(|(one, [client, agent, passed])| {
+    for (at, (one, [client, agent, passed])) in rows.iter().enumerate() {
         let cells = [
             one["number"].to_string(),
             text(&one["client"]).to_owned(),
@@ -58,21 +54,35 @@ pub(super) fn render(
             count(*agent),
             bytes(*passed),
         ];
-        row(columns, cells)
-    }));
-    if shown < rows.len() {
-        lines.push(format!("… and {} more", rows.len() - shown));
+        let mut entry = vec![row(columns, cells)];
+        entry.extend(SIDES.iter().filter_map(|side| away(one, side)));
+        let left = rows.len() - at;
+        if lines.len() + entry.len() + usize::from(left > 1) > most {
+            lines.push(format!("… and {left} more"));
+            break;
+        }
+        lines.extend(entry);
     }
     let lines = lines.iter();
     let lines = lines.map(|line| cut(line.trim_end(), columns) + "\n");
     lines.collect()
 }
 
+/// For how long a side has been disconnected, if it is.
+fn away(one: &Value, side: &str) -> Option<String> {
+    let away = one["away"][side].as_object()?;
+    let (since, waiting) = (span(&away["seconds"]), away["waiting_bytes"].as_u64()?);
+    let waits = bytes(waiting);
+    Some(format!(
+        "     the {side} has been disconnected for {since}; {waits} wait for it"
+    ))
+}
+
 /// The totals of a conversation, or its rates since an earlier status. A new one did all of it since
 /// then.
 fn traffic(one: &Value, earlier: Option<Earlier<'_>>) -> Traffic {
     let totals = |one: &Value| {
-        let of = |what: &str| ["client", "agent"].map(|side| one[what][side].as_u64().unwrap_or(0));
+        let of = |what: &str| SIDES.map(|side| one[what][side].as_u64().unwrap_or(0));
         let [client, agent] = of("messages_from");
         [client, agent, of("bytes_from").iter().sum()]
     };
@@ -98,12 +108,15 @@ fn head(status: &Value, rows: &[(&Value, Traffic)], has_rates: bool) -> Vec<Stri
         lines.push("no listener is open".to_owned());
     }
     let sum = |what: &str| -> u64 { rows.iter().filter_map(|(one, _)| one[what].as_u64()).sum() };
+    let is_away =
+        |(one, _): &&(&Value, Traffic)| SIDES.iter().any(|side| away(one, side).is_some());
     lines.push(format!(
-        "{} ({} since the start), {}, {}",
+        "{} ({} since the start), {}, {}, {} disconnected",
         counted(rows.len() as u64, "connection"),
         status["connections_total"],
         counted(sum("sessions"), "session"),
-        counted(sum("turns"), "turn")
+        counted(sum("turns"), "turn"),
+        rows.iter().filter(is_away).count()
     ));
     if has_rates {
         let sum = |of: fn(&Traffic) -> u64| rows.iter().map(|(_, traffic)| of(traffic)).sum();
@@ -194,11 +207,13 @@ mod tests {
     fn report_fits_the_terminal_and_the_busiest_conversation_is_first() {
         let status = |conversations: u64, messages: u64| {
             let one = |number: u64| {
+                let away = (number == 2).then(|| json!({"seconds": 61, "waiting_bytes": 20_480}));
                 json!({
                     "number": number, "client": "ws://[2001:db8::1:2:3]:50122", "agent": "default",
                     "age_seconds": 61, "turns": 1, "sessions": 2,
                     "messages_from": {"client": messages * number, "agent": 2_000_000},
                     "bytes_from": {"client": 10, "agent": 20_000_000},
+                    "away": {"client": away, "agent": null},
                 })
             };
             json!({
@@ -213,8 +228,10 @@ mod tests {
             .lines()
             .skip(6)
             .map(|row| row.split_whitespace().next());
-        assert_eq!(first.collect::<Vec<_>>(), [Some("3"), Some("2"), Some("1")]);
-        for part in [" 15 ", "30 messages/s", "1m01s", "1d01h"] {
+        let rows = ["3", "2", "the", "1"].map(Some);
+        assert_eq!(first.collect::<Vec<_>>(), rows);
+        let away = "the client has been disconnected for 1m01s; 20 KiB wait for it";
+        for part in [" 15 ", "30 messages/s", "1d01h", "1 disconnected", away] {
             assert!(text.contains(part), "{text}");
         }
         let all = status(500, 1);

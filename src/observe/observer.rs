@@ -36,6 +36,9 @@ pub enum Event<'a> {
     },
     /// So many bytes wait for the client and for the agent, until more can be done.
     Queued([usize; 2]),
+    /// The connection of the client and of the agent is lost, since then, or there is one; and so
+    /// many bytes wait for the next one.
+    Away([Option<(Instant, usize)>; 2]),
     /// The conversation has ended.
     Ended(&'a Cause, Instant),
 }

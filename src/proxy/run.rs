@@ -115,6 +115,9 @@ pub fn run(
             let waits = sides.map(|side| relay.outbox.waiting_bytes(side));
             relay.observers.on_event(&Event::Queued(waits));
         }
+            let away = sides.map(|side| relay.holds[side as usize].away());
+            let away = away.map(|away| away.map(|(since, bytes)| (since.into_std(), bytes)));
+            relay.observers.on_event(&Event::Away(away));
         relay.observers.flush();
         end
     })
@@ -331,7 +334,7 @@ impl RelayLoop {
 
     /// Until when a lost peer is waited for.
     fn lost_until(&self, side: Side) -> Option<Instant> {
-        let lost = self.holds[side as usize].away_since()?;
+        let (lost, _) = self.holds[side as usize].away()?;
         Some(self.retention.until(lost, self.turn_ended))
     }
 
@@ -398,8 +401,8 @@ impl RelayLoop {
     }
 
     fn client_deadline_at(&self, now: Instant) -> Instant {
-        let long = match self.holds[Side::Client as usize].away_since() {
-            Some(lost) => lost + self.retention.idle,
+        let long = match self.holds[Side::Client as usize].away() {
+            Some((lost, _)) => lost + self.retention.idle,
             None => now + CLIENT_TIMEOUT,
         };
         self.drained.map_or(long, |drained| {

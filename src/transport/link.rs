@@ -173,8 +173,9 @@ pub trait LinkGuard: Send {
     fn watch_presence(&mut self, callback: PresenceCallback) {
         let _ = callback;
     }
-    /// Since when the peer's connection is lost, if the link outlives connections.
-    fn away_since(&self) -> Option<Instant> {
+    /// Since when the peer's connection is lost, and the bytes that wait for the next one, if the
+    /// link outlives connections.
+    fn away(&self) -> Option<(Instant, usize)> {
         None
     }
     /// Redacts the process's output for logs.

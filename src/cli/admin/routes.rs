@@ -1,7 +1,7 @@
 //! What the admin listener answers. Everything is read, nothing is written.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -120,7 +120,11 @@ async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     let now = Instant::now();
     let metrics = &shared.metrics;
     let pair = |[client, agent]: [u64; 2]| json!({"client": client, "agent": agent});
+    let away = |away: Option<(Duration, usize)>| {
+        away.map(|(since, bytes)| json!({"seconds": since.as_secs_f64(), "waiting_bytes": bytes}))
+    };
     let conversation = |one: &ConversationStats| {
+        let [client, agent] = one.away.map(away);
         json!({
             "number": one.number,
             "client": one.client,
@@ -133,6 +137,8 @@ async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
             "turns": one.turns,
             "sessions": one.sessions,
             "notes": one.notes,
+            // Whose connection is lost, since when, and what waits for the next one.
+            "away": {"client": client, "agent": agent},
         })
     };
     let connections: Vec<_> = metrics.open(now).iter().map(conversation).collect();

@@ -38,6 +38,8 @@ pub(super) struct OpenConversation {
     pub(super) context: Option<f64>,
     /// Bytes queued for each side.
     pub(super) queued: [usize; 2],
+    /// Since when each side's connection is lost, and the bytes that wait for it.
+    pub(super) away: [Option<(Instant, usize)>; 2],
     pub(super) turns: SmallVec<[Turn; 2]>,
     counts: Counts,
     rules: RuleCounts,
@@ -95,6 +97,7 @@ impl OpenConversation {
             notes: 0,
             context: None,
             queued: [0; 2],
+            away: [None; 2],
             turns: SmallVec::new(),
             counts: Counts::default(),
             rules: RuleCounts::default(),
@@ -147,6 +150,9 @@ impl OpenConversation {
             turns: self.turns.len() as u64,
             sessions: self.sessions,
             notes: self.notes,
+            away: self.away.map(|away| {
+                away.map(|(since, bytes)| (now.saturating_duration_since(since), bytes))
+            }),
         }
     }
 

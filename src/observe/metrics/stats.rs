@@ -46,4 +46,7 @@ pub struct ConversationStats {
     pub sessions: u64,
     /// Notes.
     pub notes: u64,
+    /// For how long the connection of the client and of the agent is lost, if it is, and how many
+    /// bytes wait for the next one.
+    pub away: [Option<(Duration, usize)>; 2],
 }

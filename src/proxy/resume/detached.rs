@@ -344,11 +344,12 @@ impl DetachedConversation {
         self.away_since = Some(Instant::now());
     }
 
-    /// Since when no client is connected, also over a link that outlives connections.
-    pub(super) fn away_since(&self) -> Option<Instant> {
+    /// Since when no client is connected, also over a link that outlives connections, and the bytes
+    /// that wait for it.
+    pub(super) fn away(&self) -> Option<(Instant, usize)> {
         match &self.client {
-            Some(client) => client.guard.away_since(),
-            None => self.away_since,
+            Some(client) => client.guard.away(),
+            None => Some((self.away_since?, self.kept_bytes())),
         }
     }
 

@@ -67,8 +67,8 @@ impl LinkGuard for Part {
         self.0.lock().set_watch(watch);
     }
 
-    fn away_since(&self) -> Option<Instant> {
-        self.0.lock().away_since()
+    fn away(&self) -> Option<(Instant, usize)> {
+        self.0.lock().away()
     }
 }
 

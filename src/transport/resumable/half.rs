@@ -88,8 +88,9 @@ impl LinkGuard for Guard {
         self.end.lock().watch = Some(watch);
     }
 
-    fn away_since(&self) -> Option<Instant> {
-        self.end.lock().away_since
+    fn away(&self) -> Option<(Instant, usize)> {
+        let end = self.end.lock();
+        Some((end.away_since?, end.state.sent().bytes()))
     }
 
     fn signal(&mut self, step: StopStep) {
