@@ -11,7 +11,7 @@
 //! `translation` again when the other side uses a dialect.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
-//! and with which errors. `note` is what happened besides. `summary`, with
+//! and with which errors. `link_status` tells the client of outages. `note` is what happened besides. `summary`, with
 //! `known_values`, `tokens` and `trace_context`, describes messages for observers. `rejected`
 //! handles what cannot be passed on, and `non_json` keeps what an agent prints.
 //!
@@ -45,6 +45,7 @@
 mod dialect_options;
 mod final_error;
 mod known_values;
+mod link_status;
 mod non_json;
 mod note;
 mod outbox;

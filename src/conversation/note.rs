@@ -158,6 +158,15 @@ pub enum Note {
         /// What was changed, for users.
         what: String,
     },
+    /// The client was told that the connection to the agent is lost or restored.
+    #[error(
+        "told the client that the connection to the agent is {}",
+        if *.is_lost { "lost" } else { "restored" }
+    )]
+    LinkStatus {
+        /// Whether it is lost.
+        is_lost: bool,
+    },
     /// The agent is being stopped, by this signal.
     #[error("the agent did not end by itself; sending {signal}")]
     Stopping {
@@ -180,7 +189,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "stray_line",
         "refused",
         "batch",
@@ -200,6 +209,7 @@ impl Note {
         "unrecorded",
         "denied",
         "adjusted",
+        "link_status",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -225,6 +235,7 @@ impl Note {
             Self::Unrecorded { .. } => 16,
             Self::Denied { .. } => 17,
             Self::Adjusted { .. } => 18,
+            Self::LinkStatus { .. } => 19,
         }
     }
 }

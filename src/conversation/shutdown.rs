@@ -1,4 +1,5 @@
-//! How a conversation ends, and how the agent is stopped.
+//! How a conversation ends, how the agent is stopped, and what the client is told of lost
+//! connections.
 //!
 //! The steps only go forward: the agent may finish its answers, then its stdin is closed, then come
 //! SIGTERM and SIGKILL, each after its time. `final_error` answers what is still open at the end.
@@ -59,7 +60,8 @@ impl Conversation {
     /// When [`Conversation::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.shutdown.deadline
+        let deadlines = [self.shutdown.deadline, self.link_status.due()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Whether the agent's link was lost or closed before a shutdown began.
@@ -184,8 +186,29 @@ impl Conversation {
         }
     }
 
+    /// The connection to the agent is lost since then, or there is one. The conversation continues
+    /// over the next one.
+    pub fn handle_agent_away(&mut self, since: Option<Instant>, now: Instant, out: &mut Outbox) {
+        if let Some(since) = self.link_status.update(since, now) {
+            self.tell_status(false, since, out);
+        }
+    }
+
+    fn tell_status(&mut self, is_lost: bool, since: Duration, out: &mut Outbox) {
+        if self.reads(Side::Agent) {
+            out.note(Note::LinkStatus { is_lost });
+            self.send(Side::Client, reply::link_status(is_lost, since), out);
+        }
+    }
+
     /// A deadline may have passed.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        if let Some(since) = self.link_status.take_due(now) {
+            self.tell_status(true, since, out);
+        }
+        if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
         let next = self.next_step(now);
         let shutdown = &mut self.shutdown;
         let client_is_slow = shutdown.receives(Side::Client) && !out.has_room(Side::Client);

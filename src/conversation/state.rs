@@ -9,6 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::dialect_options::DialectOptions;
+use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
@@ -31,6 +32,7 @@ pub struct Conversation {
     /// Open requests, by the side that sent them.
     pub(super) pending: [PendingRequests<OpenRequest>; 2],
     pub(super) shutdown: Shutdown,
+    pub(super) link_status: LinkStatus,
     pub(super) dialects: DialectOptions,
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
@@ -97,6 +99,7 @@ impl Conversation {
             limits,
             links,
             shutdown: Shutdown::default(),
+            link_status: LinkStatus::default(),
             dialects,
             policy: None,
             marker: None,
@@ -254,6 +257,10 @@ impl Conversation {
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.requests += 1;
+        if from == Side::Client && envelope.has_method(&frame, "initialize") {
+            let params = envelope.body(&frame).unwrap_or_default();
+            self.link_status.read_capability(params);
+        }
         let summary = out.needs().summaries.then(|| {
             let mut summary = MessageSummary::of_call(from, &frame, envelope, now);
             summary.topic.request = self.requests;

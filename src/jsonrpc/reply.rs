@@ -1,4 +1,4 @@
-//! Every message that the relay makes itself: errors, and the notice that an agent has exited.
+//! Every message that the relay makes itself: errors, and notices about the agent and its link.
 //!
 //! All other messages are the peers' own text. `error.data.relay` marks the relay's errors.
 
@@ -40,6 +40,9 @@ const CANCELLED: i32 = -32800;
 /// The method of the notice that an agent has exited. ACP reserves names with a leading underscore
 /// for extensions, and a peer that does not support a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
+
+/// The method of the notice that the connection to the agent is lost or restored.
+pub const LINK_STATUS_METHOD: &str = "_acp-relay/status";
 
 /// The reason for a conversation that has to be recorded and cannot be. It is a policy refusal, but
 /// unlike others not caused by the request.
@@ -274,7 +277,27 @@ pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
     Frame::from(notice.to_string())
 }
 
-/// Reads that notification; `None` for every other message.
+/// The notification that tells a client that the connection to its agent is lost, or is restored,
+/// and how long ago it was lost.
+#[must_use]
+pub fn link_status(is_lost: bool, since: Duration) -> Frame {
+    let (link, detail) = match is_lost {
+        true => (
+            "lost",
+            "the connection to the agent is lost; the relay connects again, and the agent runs on",
+        ),
+        false => (
+            "restored",
+            "the connection to the agent is restored, and nothing is lost",
+        ),
+    };
+    let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let params = json!({ "link": link, "detail": detail, "sinceMs": since });
+    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
+    Frame::from(status.to_string())
+}
+
+/// Reads a notice that the agent has exited; `None` for every other message.
 #[must_use]
 pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     if at.kind != Kind::Notification || !at.has_method(frame, AGENT_EXITED_METHOD) {

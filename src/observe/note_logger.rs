@@ -67,7 +67,8 @@ const fn is_expected(note: &Note) -> bool {
         | Note::ErrorWithoutId { .. }
         | Note::RestoredId { .. }
         | Note::Recognised { .. }
-        | Note::Adjusted { .. } => true,
+        | Note::Adjusted { .. }
+        | Note::LinkStatus { .. } => true,
         Note::Dialect { what, .. } => matches!(
             what,
             DialectEvent::Answered | DialectEvent::Swallowed | DialectEvent::Held

@@ -101,6 +101,7 @@ pub fn run(
         client_deadline: None,
         retention,
         turn_ended: None,
+        agent_away: None,
         stops: [
             Box::pin(stop.requested.clone().cancelled_owned()),
             Box::pin(stop.forced.clone().cancelled_owned()),
@@ -114,10 +115,10 @@ pub fn run(
             let sides = [Side::Client, Side::Agent];
             let waits = sides.map(|side| relay.outbox.waiting_bytes(side));
             relay.observers.on_event(&Event::Queued(waits));
-        }
             let away = sides.map(|side| relay.holds[side as usize].away());
             let away = away.map(|away| away.map(|(since, bytes)| (since.into_std(), bytes)));
             relay.observers.on_event(&Event::Away(away));
+        }
         relay.observers.flush();
         end
     })
@@ -150,6 +151,8 @@ struct RelayLoop {
     /// client has been open meanwhile.
     retention: Retention,
     turn_ended: Option<Instant>,
+    /// Since when the agent's connection is lost, as the conversation knows it.
+    agent_away: Option<Instant>,
     /// For how long a client is read once everything was sent, and until when: a socket that is
     /// closed with unread bytes is reset, and a client on a network could lose the last messages.
     close_grace: Option<Duration>,
@@ -170,6 +173,7 @@ impl RelayLoop {
             moved |= self.read(Side::Client, cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
+            moved |= self.update_agent_away();
             moved |= self.poll_timer(cx);
             self.process_outbox();
             if let Some(end) = self.ended(cx) {
@@ -352,6 +356,19 @@ impl RelayLoop {
                 );
             }
         }
+    }
+
+    /// Tells the conversation when the agent's connection is lost and restored.
+    fn update_agent_away(&mut self) -> bool {
+        let away = self.holds[Side::Agent as usize].away();
+        let since = away.map(|(since, _)| since);
+        let has_changed = since != mem::replace(&mut self.agent_away, since);
+        if has_changed {
+            let (since, now) = (since.map(Instant::into_std), Instant::now().into_std());
+            self.conversation
+                .handle_agent_away(since, now, &mut self.outbox);
+        }
+        has_changed
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {

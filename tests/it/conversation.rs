@@ -161,6 +161,10 @@ impl Stage {
                 self.core
                     .handle_eof(side, "ended its stream".into(), self.now, &mut self.out)
             }
+            ["away"] => self
+                .core
+                .handle_agent_away(Some(self.now), self.now, &mut self.out),
+            ["back"] => self.core.handle_agent_away(None, self.now, &mut self.out),
             ["stuck"] => self.stuck[side as usize] = true,
             ["breaks", "off"] => {
                 let how = "broke off".to_owned();

@@ -168,8 +168,10 @@ impl EventEncoder {
                 if name == REFUSED {
                     self.requests.refuse();
                 }
-                self.has_alarm |=
-                    !["restored_id", "complaint", "translated", "dialect"].contains(&name.as_str());
+                self.has_alarm |= !matches!(
+                    name.as_str(),
+                    "restored_id" | "complaint" | "translated" | "dialect" | "link_status"
+                );
                 *source = cause.and_then(|cause| self.event_number(cause));
             }
             EventKind::Process { event, detail } => {
