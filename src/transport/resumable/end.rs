@@ -16,6 +16,7 @@ use bytes::Buf as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::dialer::Dialer;
+use super::outages::OutageLog;
 use super::stats::{LinkStats, TOTAL};
 use super::wire::{broken, encode, with_header};
 use crate::jsonrpc::framing::Decoded;
@@ -47,6 +48,7 @@ pub(super) struct LinkEnd {
     kept: usize,
     /// Since when there has been no attachment.
     pub(super) away_since: Option<Instant>,
+    outages: OutageLog,
     /// The conversation has ended for this reason, which the peer is told.
     closing: Option<CloseReason>,
     /// The end was written on the current attachment.
@@ -105,6 +107,7 @@ impl LinkEnd {
             account,
             kept: 0,
             away_since: None,
+            outages: OutageLog::default(),
             closing: None,
             end_sent: false,
             peer_end: None,
@@ -369,6 +372,9 @@ impl LinkEnd {
             let Some(dialer) = &mut self.dialer else {
                 return;
             };
+            if let Some(line) = self.outages.take_due(Instant::now()) {
+                tracing::warn!("{line}");
+            }
             match dialer.poll(self.state.expected(), cx) {
                 Poll::Pending => return,
                 Poll::Ready(Err(error)) => self.fail(error),
@@ -595,7 +601,10 @@ impl LinkEnd {
         match &mut self.dialer {
             Some(dialer) => {
                 dialer.restart(attachment.is_good);
-                tracing::warn!("the connection to {name} is lost ({why}); connecting again");
+                self.outages.begin(format!(
+                    "the connection to {name} is lost ({why}); connecting again, and the agent \
+                     runs on"
+                ));
             }
             None => tracing::info!(
                 from = name,
@@ -610,13 +619,15 @@ impl LinkEnd {
         self.keep(sent.bytes() + sent.len() * OVERHEAD);
     }
 
-    fn restored(&self, name: &str, since: Instant) {
+    fn restored(&mut self, name: &str, since: Instant) {
         let away = since.elapsed();
         self.stats.attached(Attach::Resumed(away));
         if self.dialer.is_some() {
-            tracing::warn!(
-                "the connection to {name} is restored after {away:.1?}; nothing is lost"
-            );
+            if self.outages.end() {
+                tracing::warn!(
+                    "the connection to {name} is restored after {away:.1?}; nothing is lost"
+                );
+            }
         } else {
             tracing::info!(
                 from = name,

@@ -3,9 +3,10 @@
 //!
 //! `end` is one end of a link, which reads and writes the current attachment; `half` makes a
 //! [`Link`](super::Link) of it. The client's end is made by `connect`, and connects again with
-//! `dialer`, which `network` wakes after sleep and when the network has changed. The server's end is
-//! made by [`Links`], which finds it for a client that comes back. `wire` is what both write, `stats`
-//! what is counted. The numbers, and what they mean, are in [`crate::link`].
+//! `dialer`, which `network` wakes after sleep and when the network has changed; `outages` is what is
+//! logged of that. The server's end is made by [`Links`], which finds it for a client that comes
+//! back. `wire` is what both write, `stats` what is counted. The numbers, and what they mean, are in
+//! [`crate::link`].
 //!
 //! # Why
 //!
@@ -22,6 +23,7 @@ mod end;
 mod half;
 mod links;
 mod network;
+mod outages;
 mod stats;
 mod wire;
 
