@@ -125,7 +125,8 @@ pub enum EventKind {
         /// The side.
         #[serde(rename = "h")]
         side: Side,
-        /// `open`, `end`, `dialect`; `lost` and `resumed` when a client reconnects to its agent.
+        /// `open`, `end`, `dialect`; `lost` and `resumed` when its connection is lost and the next
+        /// one continues the conversation.
         #[serde(rename = "ev", default)]
         event: String,
         /// A description for people.

@@ -25,6 +25,9 @@ pub(super) struct Index {
     /// The keys of all items, in order.
     pub(super) order: Vec<u64>,
     pub(super) turns: Vec<Turn>,
+    pub(super) outages: Vec<Outage>,
+    /// The outage of each side that is not over.
+    lost: [Option<usize>; 2],
     pub(super) damaged: u64,
     pub(super) errors: u64,
     /// The recording has an end.
@@ -89,6 +92,9 @@ pub(super) struct Turn {
     pub(super) session: Option<String>,
     pub(super) end: Option<TurnEnd>,
 }
+
+/// A time without a connection: from, to (unless it is not over), the side that was lost.
+pub(super) type Outage = (u64, Option<u64>, Side);
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -258,6 +264,9 @@ impl Index {
     fn update(&mut self, at: usize, event: &RecordedEvent) {
         self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
         self.rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
+        if let EventKind::Link { side, event, .. } = &event.kind {
+            self.track_outage(self.items[at].t, *side, event);
+        }
         match &event.kind {
             EventKind::Passed(forwarded) => {
                 let from = self.item_of(forwarded.first);
@@ -310,6 +319,17 @@ impl Index {
                 };
                 self.runs.insert(edge, run);
             }
+        }
+    }
+
+    fn track_outage(&mut self, t: u64, side: Side, event: &str) {
+        let lost = &mut self.lost[side as usize];
+        if let Some(open) = lost.take() {
+            self.outages[open].1 = Some(t);
+        }
+        if event == "lost" {
+            *lost = Some(self.outages.len());
+            self.outages.push((t, None, side));
         }
     }
 

@@ -3,6 +3,7 @@
 //! Long lines come without their body, which the page requests when it is shown.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
@@ -32,7 +33,7 @@ const MAX_ROWS: usize = 500;
 /// Bytes of a line beyond which its body is left out.
 const MAX_LINE: usize = 8 << 10;
 
-/// Parts of the timeline; also the number of turns up to which it shows each.
+/// Parts of the timeline; also the number of turns up to which it shows each, and that of outages.
 const BUCKETS: usize = 240;
 
 /// Some rows of a recording.
@@ -112,6 +113,10 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
     let few = index.turns.len() <= BUCKETS;
     let spans = index.turns.iter().filter(|_| few);
     let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
+    // The longest.
+    let mut outages = index.outages.clone();
+    outages.sort_by_key(|(from, to, _)| Reverse(to.unwrap_or(index.length()) - from));
+    outages.truncate(BUCKETS);
     json!({
         "name": recording.name,
         "header": index.header.as_ref().map(header),
@@ -131,6 +136,7 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
         "duration": index.length(),
         "lint": index.findings.summary(),
         "spans": spans.collect::<Vec<_>>(),
+        "outages": outages,
         "buckets": {"agent": to_agent, "client": to_client, "error": errors, "other": other},
     })
 }

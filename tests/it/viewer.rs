@@ -296,6 +296,37 @@ fn the_page_gets_windows_of_folded_filtered_and_ranged_rows() {
 }
 
 #[test]
+fn outages_have_their_side_and_their_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recording = TestRecording::new();
+    for (side, event) in [
+        (Side::Client, "open"),
+        (Side::Client, "lost"),
+        (Side::Agent, "lost"),
+        (Side::Agent, "resumed"),
+        (Side::Client, "resumed"),
+        (Side::Agent, "lost"),
+    ] {
+        recording.what(&EventKind::Link {
+            side,
+            event: event.to_owned(),
+            detail: String::new(),
+        });
+    }
+    recording.end(false);
+    fs::write(folder.path().join("a.000.acpr"), &recording.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    let state = viewer.wait(|state| state["ended"] == true);
+    // The longest first; the last one was not over.
+    let expected = json!([
+        [2_000, 5_000, "client"],
+        [3_000, 4_000, "agent"],
+        [6_000, null, "agent"],
+    ]);
+    assert_eq!(state["outages"], expected);
+}
+
+#[test]
 fn events_recorded_meanwhile_reach_a_waiting_page() {
     let folder = tempfile::tempdir().unwrap();
     let mut recording = TestRecording::new();

@@ -236,6 +236,20 @@ check("a time range can be selected with the mouse", plain, async (page) => {
   await counted(page, "29 events");
 });
 
+const lossy = conversation("lossy.acpr", 1);
+for (const [t, ev] of [[10, "lost"], [30, "resumed"], [40, "end"]]) lossy.add({ k: "link", h: "client", ev, what: "", t });
+async function checkOutage(page) {
+  await row(page, "client resumed").waitFor();
+  const { x, y, width } = await page.locator("#bars").boundingBox();
+  const words = async (share) => {
+    await page.mouse.move(x + width * share, y + 20);
+    return await page.locator("#hour").textContent();
+  };
+  expect((await words(0.5)).includes("client lost for 20.00 s"), "the timeline shows the outage");
+  expect(!(await words(0.9)).includes("lost"), "the timeline shows its end");
+}
+check("the timeline shows an outage with its duration", lossy.path, checkOutage);
+
 check("hostile text is shown as text", hostile(), async (page) => {
   await row(page, "prompt").first().waitFor();
   const events = await page.locator(".row").count();
@@ -518,6 +532,11 @@ check("the page without a server shows a file", pathToFileURL(standalone), async
 check("the page without a server shows a translated turn as the client received it", pathToFileURL(standalone), async (page) => {
   await page.locator("#pick").setInputFiles(old);
   await checkTranslated(page);
+});
+
+check("the page without a server shows an outage", pathToFileURL(standalone), async (page) => {
+  await page.locator("#pick").setInputFiles(lossy.path);
+  await checkOutage(page);
 });
 
 check("the page without a server stays responsive while it reads and searches", pathToFileURL(standalone), async (page) => {

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::select::{Part, Recordings, Selection};
+use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
@@ -28,9 +29,9 @@ pub(super) struct Stats {
     #[arg(long, value_enum, default_value = "client")]
     at: View,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update,
-    /// permission (count, p50, p99, max; in seconds), stop_reasons, methods (a list: from, method,
-    /// requests, notifications, errors, unanswered, took, bytes), updates, rules, notes, links,
-    /// noise, stderr_bytes, missing_events
+    /// permission, outages (count, p50, p99, max; in seconds), stop_reasons, methods (a list: from,
+    /// method, requests, notifications, errors, unanswered, took, bytes), updates, rules, notes,
+    /// links, noise, stderr_bytes, missing_events
     #[arg(long)]
     json: bool,
 }
@@ -56,12 +57,17 @@ struct Statistics {
     rules: Counts,
     notes: Counts,
     links: Counts,
+    /// Times without a connection of a side.
+    outages: Durations,
     noise: u64,
     stderr_bytes: u64,
     missing_events: u64,
     file: String,
     #[serde(skip)]
     conversation: Exchanges,
+    /// When each side was lost, if it is.
+    #[serde(skip)]
+    lost: [Option<u64>; 2],
     /// Open prompts without an update so far, by session: the times of their requests.
     #[serde(skip)]
     open_prompts: BTreeMap<String, u64>,
@@ -182,6 +188,9 @@ impl Statistics {
             let answered = method.took.0.len() as u64;
             method.unanswered = method.requests.saturating_sub(answered);
         }
+        for side in [Side::Client, Side::Agent] {
+            stats.link_changed(side, "end", stats.lasted);
+        }
         Ok(stats)
     }
 
@@ -230,6 +239,12 @@ impl Statistics {
                 lines.extend(list(counts));
             }
         }
+        let outages = &self.outages.0;
+        if !outages.is_empty() {
+            let lasted = duration(outages.iter().sum());
+            let outages = counted(outages.len() as u64, "outage");
+            lines.push(format!("{outages}, {lasted} in all"));
+        }
         for (count, what) in [
             (self.noise, "lines that were no message"),
             (self.stderr_bytes, "bytes on stderr"),
@@ -263,18 +278,27 @@ impl Statistics {
     }
 
     fn count(&mut self, event: &RecordedEvent, view: View) {
-        self.lasted = self.lasted.max(event.t);
+        let t = event.t;
+        self.lasted = self.lasted.max(t);
         match &event.kind {
             EventKind::Message(message) => self.message(event, message, view),
             EventKind::Stderr(body) => self.stderr_bytes += body.len(),
             EventKind::Note { name, .. } => count(&mut self.notes, name),
             EventKind::Link { side, event, .. } => {
-                count(&mut self.links, &format!("{side} {event}"))
+                count(&mut self.links, &format!("{side} {event}"));
+                self.link_changed(*side, event, t);
             }
             EventKind::Process { event, .. } => count(&mut self.links, &format!("process {event}")),
             EventKind::Gap { events, .. } => self.missing_events += events,
             _ => {}
         }
+    }
+
+    fn link_changed(&mut self, side: Side, event: &str, t: u64) {
+        let lost = &mut self.lost[side as usize];
+        let lasted = lost.take().map(|lost| t.saturating_sub(lost));
+        self.outages.0.extend(lasted);
+        *lost = (event == "lost").then_some(t);
     }
 
     fn message(&mut self, event: &RecordedEvent, message: &Message, view: View) {

@@ -24,7 +24,7 @@ const NEAR = 10000;
 /** Milliseconds between two reports of how far a file was read. */
 const OFTEN = 200;
 
-/** Turns up to which the timeline shows each. */
+/** Turns up to which the timeline shows each, and outages that it shows. */
 const SPANS = 240;
 
 /** Chunks of a run that are read for its text. */
@@ -58,6 +58,8 @@ class Dropped {
     this.order = [];
     this.folded = [];
     this.turnList = [];
+    this.outages = [];
+    this.lost = {};
     this.requests = new Map();
     this.answers = new Map();
     this.byId = new Map();
@@ -165,6 +167,7 @@ class Dropped {
     }
     if (line.k !== "msg") {
       this.runs = [];
+      if (line.k === "link") this.trackOutage(item.t, text(line.h), text(line.ev));
       return;
     }
     const to = line.d === ">" ? "agent" : "client";
@@ -183,6 +186,13 @@ class Dropped {
       if (kind.endsWith("_chunk")) this.runs.push({ edge, kind, session: line.s, head: item, last: item.place });
     }
     this.pair(i, item, line, edge);
+  }
+
+  /** An outage: from, to (unless it is not over), the side that was lost. */
+  trackOutage(t, side, event) {
+    if (this.lost[side]) this.lost[side][1] = t;
+    delete this.lost[side];
+    if (event === "lost") this.outages.push((this.lost[side] = [t, null, side]));
   }
 
   /** Whether a message that was forwarded unchanged lies between a run and a translated chunk. */
@@ -229,6 +239,7 @@ class Dropped {
       await yieldToBrowser();
       busy = performance.now();
     }
+    const lasted = ([from, to]) => (to ?? duration) - from;
     const header = this.header && {
       began: new Date(this.header.began * 1000).toISOString().slice(0, 19) + "Z",
       by: this.header.by,
@@ -239,6 +250,7 @@ class Dropped {
     return {
       name: this.name, path: this.files[0].name, header, buckets, duration, revision: this.revision, bytes: this.bytes, total: this.file.size,
       events: this.items.length, turns: this.turnList.length, ended: this.ended === true, rotated: this.rotated === true, writing: false, ...this.counts,
+      outages: [...this.outages].sort((a, b) => lasted(b) - lasted(a)).slice(0, SPANS),
       spans: this.turnList.length > SPANS ? [] : this.turnList.map((turn) => [turn.t, turn.end?.t ?? null]),
     };
   }

@@ -1,4 +1,4 @@
-// The timeline: traffic in each direction, turns, errors, and a range to select.
+// The timeline: traffic in each direction, turns, outages, errors, and a range to select.
 
 /** Steps of a key over the whole time. */
 const STEPS = 240;
@@ -61,12 +61,15 @@ class Timeline {
     const { agent, client, error } = this.state.buckets;
     const bucket = Math.min(agent.length - 1, Math.floor((time * agent.length) / (this.duration + 1)));
     const counts = [[agent[bucket], "→"], [client[bucket], "←"], [error[bucket], "failed"]].filter(([count]) => count);
+    const near = this.duration / STEPS;
+    const lost = list(this.state.outages).filter(([from, to]) => from - near <= time && time <= (to ?? this.duration) + near);
+    const words = [clock(time), ...lost.map((outage) => `${outage[2]} lost for ${took(this.lasted(outage))}`)];
     const share = time / Math.max(1, this.duration);
-    hour.textContent = [clock(time), ...counts.map(([count, way]) => `${grouped(count)} ${way}`)].join("  ");
+    hour.textContent = [...words, ...counts.map(([count, way]) => `${grouped(count)} ${way}`)].join("  ");
     hour.style.left = `${share * 100}%`;
     hour.style.transform = `translateX(${-share * 100}%)`;
     this.canvas.setAttribute("aria-valuenow", time);
-    this.canvas.setAttribute("aria-valuetext", clock(time) + (this.range ? `, ${took(this.range[1] - this.range[0])} selected` : ""));
+    this.canvas.setAttribute("aria-valuetext", words.join(", ") + (this.range ? `, ${took(this.range[1] - this.range[0])} selected` : ""));
   }
 
   /** Handles a key. Returns whether it was for the timeline. */
@@ -137,6 +140,7 @@ class Timeline {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     this.drawTurns(pen, width, height, colour);
+    this.drawOutages(pen, width, height, colour);
     this.drawBars(pen, width, height, colour);
     this.drawScale(pen, width, height, colour);
     const label = $("range");
@@ -158,6 +162,27 @@ class Timeline {
     for (const [from, to] of list(this.state.spans)) {
       const left = (from / duration) * width;
       pen.fillRect(left, 0, Math.max(1, ((to ?? this.duration) / duration) * width - left - 1), height);
+    }
+  }
+
+  /** How long an outage lasts; one that is not over, until now. */
+  lasted([from, to]) {
+    return (to ?? this.duration) - from;
+  }
+
+  /** Each outage is a marked background, with its duration. */
+  drawOutages(pen, width, height, colour) {
+    const duration = Math.max(1, this.duration);
+    pen.font = `10px ${colour("--mono")}`;
+    for (const outage of list(this.state.outages)) {
+      const left = (outage[0] / duration) * width;
+      const wide = Math.max(2, (this.lasted(outage) / duration) * width);
+      const words = took(this.lasted(outage));
+      pen.fillStyle = colour("--rule-bg");
+      pen.fillRect(left, 0, wide, height);
+      pen.fillStyle = colour("--rule");
+      pen.fillRect(left, 0, wide, 3);
+      if (words.length * 6 + 6 < wide) pen.fillText(words, left + 3, 13);
     }
   }
 
