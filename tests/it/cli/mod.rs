@@ -12,3 +12,4 @@ mod stops;
 mod browser;
 mod progress;
 mod local_times;
+mod outages;
