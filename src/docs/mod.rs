@@ -34,6 +34,7 @@ topics! {
     install "install" "packages, platforms, and a first try without an editor"
     editors "editors" "set up an editor"
     remote "remote" "reach an agent on another machine, or let others reach yours"
+    links "links" "how a conversation between two relays outlives its connections"
     security "security" "who is admitted, and what a remote agent may do on this machine"
     dialects "dialects" "translate between forms of the protocol; mapping tables"
     recording "recording" "record, inspect, view, check and replay conversations"

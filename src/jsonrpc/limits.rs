@@ -145,8 +145,8 @@ limits! {
     /// for an HTTP request's body, plus a second for each KiB; after it: 408
     http_body: Time = Duration::from_secs(10), in DAY, of listeners;
     /// between two keepalive comments on a silent HTTP stream: 10 s after one is missing, the stream
-    /// is lost and is opened again; for a WebSocket peer to send anything before it gets a ping, and
-    /// again for it to answer: then the connection is lost
+    /// is lost and is opened again; for the peer of a WebSocket or of a resumable link to send anything
+    /// before it gets a ping, and again for it to answer: then the connection is lost
     http_keepalive: Time = Duration::from_secs(10), in DAY, of listeners;
     /// for a session's stream to be opened; after it: the connection's stream carries it
     http_stream_open: Time = Duration::from_secs(5), in DAY, of listeners;
@@ -180,13 +180,14 @@ limits! {
     /// for remaining data at the end: the output of an agent that has exited, when other processes
     /// hold its pipes open; a network client's last messages
     close_grace: Time = Duration::from_millis(500), in DAY;
-    /// for a lost client to come back to an idle agent, over a resumable link or with
-    /// --on-disconnect detach; after it: the agent is stopped
+    /// for a lost peer to be connected again while no request of the client is open: either one of a
+    /// resumable link, or a client with --on-disconnect detach; after it: the conversation ends, and
+    /// the agent is stopped
     reconnect_grace: Time = Duration::from_secs(600), in DAY;
-    /// for a lost client to come back to an agent in a turn; as above
+    /// for a lost peer at most, also while a request of the client is open; as above
     reconnect_turn: Time = Duration::from_secs(86_400), in DAY;
-    /// bytes of a conversation kept for a client that may reconnect; beyond it: what the client has
-    /// received is deleted, and an agent without a client is not read
+    /// bytes of a conversation kept for a client with --on-disconnect detach; beyond it: what the
+    /// client has received is deleted, and an agent without a client is not read
     reconnect_bytes: Size = 8 << 20, in ANY;
     /// bytes of a resumable link that wait for a lost peer (512 MiB in all links, half of them of one
     /// principal); beyond it: the other side is not read
