@@ -2,7 +2,7 @@
 //! tried at once and not when a timer runs out.
 
 use std::net::{IpAddr, UdpSocket};
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -15,11 +15,19 @@ const SLEPT: Duration = Duration::from_secs(5);
 /// Addresses for documentation (RFC 5737, RFC 3849): nothing is sent to them.
 const ELSEWHERE: [(&str, &str); 2] = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
 
-/// The network as it was.
+/// Looks at the network from time to time.
 #[derive(Debug)]
 pub(super) struct NetworkWatch {
     timer: Interval,
-    seen: (SystemTime, Instant),
+    seen: Look,
+}
+
+/// What a look shows.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    day: SystemTime,
+    awake: Instant,
+    /// The addresses from which this machine would reach others: they tell its networks apart.
     addresses: [Option<IpAddr>; 2],
 }
 
@@ -30,31 +38,70 @@ impl NetworkWatch {
         timer.reset();
         Self {
             timer,
-            seen: (SystemTime::now(), Instant::now()),
-            addresses: addresses(),
+            seen: Look::now(),
         }
     }
 
-    /// Whether something has changed since the last look.
+    /// Whether the machine has slept since the last look, or its network has changed.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         let mut changed = false;
-        while let Poll::Ready(now) = self.timer.poll_tick(cx) {
-            let (day, before) = std::mem::replace(&mut self.seen, (SystemTime::now(), now));
-            let day = self.seen.0.duration_since(day).unwrap_or_default();
-            let addresses = addresses();
-            changed |= day > now.saturating_duration_since(before) + SLEPT;
-            changed |= addresses != self.addresses;
-            self.addresses = addresses;
+        while self.timer.poll_tick(cx).is_ready() {
+            let before = std::mem::replace(&mut self.seen, Look::now());
+            changed |= self.seen.differs_from(&before);
         }
         changed
     }
 }
 
-/// The addresses of this machine from which it would reach others: they show which network it uses.
-fn addresses() -> [Option<IpAddr>; 2] {
-    ELSEWHERE.map(|(own, other)| {
-        let socket = UdpSocket::bind(own).ok()?;
-        socket.connect(other).ok()?;
-        socket.local_addr().ok().map(|address| address.ip())
-    })
+impl Look {
+    fn now() -> Self {
+        Self {
+            day: SystemTime::now(),
+            awake: Instant::now(),
+            addresses: ELSEWHERE.map(|(own, other)| {
+                let socket = UdpSocket::bind(own).ok()?;
+                socket.connect(other).ok()?;
+                socket.local_addr().ok().map(|address| address.ip())
+            }),
+        }
+    }
+
+    fn differs_from(&self, before: &Self) -> bool {
+        let day = self.day.duration_since(before.day).unwrap_or_default();
+        let awake = self.awake.saturating_duration_since(before.awake);
+        day > awake + SLEPT || self.addresses != before.addresses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_and_another_network_are_noticed() {
+        let before = Look::now();
+        let minute = Duration::from_secs(60);
+        let later = Look {
+            day: before.day + minute,
+            awake: before.awake + minute,
+            ..before
+        };
+        assert!(!later.differs_from(&before));
+        let slept = Look {
+            day: later.day + minute,
+            ..later
+        };
+        assert!(slept.differs_from(&before));
+        // The clock may be set back.
+        let set = Look {
+            day: before.day - minute,
+            ..later
+        };
+        assert!(!set.differs_from(&before));
+        let moved = Look {
+            addresses: [Some([10, 0, 0, 1].into()), None],
+            ..later
+        };
+        assert!(moved.differs_from(&later));
+    }
 }
