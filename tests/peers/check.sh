@@ -43,6 +43,8 @@ first_lane() {
     part "self-test of torn.py" python3 torn.py --prove
     part "recorders killed 300 times" python3 torn.py --moments 300
     part "full disks" python3 full_disk.py
+    part "self-test of link.py" python3 link.py prove
+    part "the resumable link, in a network with faults" python3 link.py gate
     part "the viewer in a browser" python3 viewer.py
 }
 second_lane() {
@@ -64,6 +66,7 @@ second_lane() {
     part "remote agents over HTTP and WebSocket" python3 remote_agents.py
     part "connections reset 200 times" python3 remote_cuts.py
     part "network failures, 200 times" python3 network_cuts.py
+    part "a real agent over a link that is cut" python3 link_agents.py --agent goose --cuts 10 --idle 0
     part "JSON over every pair of transports" python3 json_suite.py
     part "self-test of trace_viewer.py" python3 trace_viewer.py --prove
     part "the official trace viewer" python3 trace_viewer.py

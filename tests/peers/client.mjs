@@ -3,19 +3,23 @@
 //
 //   client.mjs --sdk DIR --cwd DIR --prompt TEXT --cancel-prompt TEXT [options] -- COMMAND...
 //   client.mjs ... --url ws://HOST:PORT/acp
+//   client.mjs ... --hold DIR
 //
 // COMMAND is started as the agent, over stdio; with --url the client connects to the agent over the
 // SDK's own WebSocket instead. The conversation: initialize, authenticate (with --auth), session/new,
 // one prompt to its end (permissions are allowed, fs/* is served from --cwd, terminal/* runs real
 // processes), one prompt that is cancelled, then stdin is closed and the exit awaited (or the
-// WebSocket closed). A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
+// WebSocket closed). With --hold a permission is allowed only once the file DIR/allowed exists; DIR/asked
+// shows that it was requested. A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
 // anything failed; the summary reports it under `missing` and `error`.
 //
 // Only the SDK implements the protocol here; this file is the script of the conversation.
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { Readable, Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -32,6 +36,7 @@ const { values: options } = parseArgs({
     "cancel-after": { type: "string", default: "1" }, // message chunks of that prompt
     file: { type: "string" }, // its final content goes into the summary
     expect: { type: "string", default: "" }, // comma separated, see `proofs`
+    hold: { type: "string" },
     timeout: { type: "string", default: "60" }, // seconds, for the whole conversation
   },
 });
@@ -104,7 +109,11 @@ async function write({ path, content }) {
   return {};
 }
 
-function permit({ toolCall, options: choices }) {
+async function permit({ toolCall, options: choices }) {
+  if (options.hold) {
+    await writeFile(join(options.hold, "asked"), "");
+    while (!existsSync(join(options.hold, "allowed"))) await pause(20);
+  }
   const allow = choices.find((choice) => choice.kind === "allow_once") ?? choices[0];
   summary.permissions.push(`${toolCall.kind ?? "?"}: ${allow.optionId}`);
   return { outcome: { outcome: "selected", optionId: allow.optionId } };

@@ -63,6 +63,8 @@ class Run:
         self.summary = {}
         self.client = self.behind = None
         self.seconds = 0.0
+        # Further options of the client, and its limit in seconds.
+        self.options, self.limit = [], 120
 
     def go(self):
         started = time.monotonic()
@@ -162,13 +164,13 @@ class Run:
     def converse(self, env, peer):
         options = ["--sdk", SDK, "--cwd", self.workspace, "--prompt", self.agent.prompt,
                    "--cancel-prompt", self.agent.cancel_prompt, "--cancel-after", self.agent.cancel_after,
-                   "--expect", self.agent.expect, "--file", "seed.txt"]
+                   "--expect", self.agent.expect, "--file", "seed.txt", *self.options]
         if self.agent.auth:
             options += ["--auth", self.agent.auth]
         with open(self.dir / "client.stderr", "wb") as errors:
             done = subprocess.run(["node", HERE / "client.mjs", *map(str, options), *peer],
                                   env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-                                  timeout=120)
+                                  timeout=self.limit)
         try:
             self.summary = json.loads(done.stdout)
         except ValueError:
