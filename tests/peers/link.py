@@ -45,7 +45,7 @@ MODES = {
 }
 # Above what so many links and attachments need.
 LIMITS = {"connections": 65536, "per-principal": 65536, "agent-starts": 1 << 30, "unauthenticated-sockets": 65536,
-          "handshake": "5s", "failures": 65536}
+          "handshake": "5s", "failures": 65536, "stop-grace": "1s"}
 # Changes of whole messages that `prove` makes, and how the check names them.
 PROOFS = {"drop": "lost", "double": "doubled", "swap": "reordered", "change": "changed", "reset": "broken"}
 
@@ -201,7 +201,7 @@ def prove(asked):
     good = passed(asked)
     for number, (how, expected) in enumerate(PROOFS.items()):
         asked.enough = 1
-        load, wrong = one_run(asked, Meddler(how, ("near", "far")[number % 2], 100))
+        load, wrong = one_run(asked, Meddler(how, ("near", "far")[number % 2], 20))
         detected = expected in load.failed and not wrong
         print("%s: %s" % (how, "detected" if detected else "NOT DETECTED, %s %s" % (dict(load.failed), wrong)), flush=True)
         good = good and detected
