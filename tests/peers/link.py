@@ -41,7 +41,7 @@ MODES = {
     "gate": dict(minutes=4.0, links=80, liveness=1.0, least=500),
     "long": dict(minutes=60.0, links=200, faults=100_000, messages=10_000_000, least=100_000),
     "variants": dict(minutes=0.5, links=40, liveness=1.0),
-    "prove": dict(minutes=0.5, links=8, faults=0, messages=10_000),
+    "prove": dict(minutes=0.5, links=8, faults=0, messages=40_000),
 }
 # Above what so many links and attachments need.
 LIMITS = {"connections": 65536, "per-principal": 65536, "agent-starts": 1 << 30, "unauthenticated-sockets": 65536,
