@@ -200,10 +200,19 @@ class Pair:
         def deliver():
             self.replaced = None
             if one.mode == HOLD:
+                self.net.delivered += bool(one.held and not one.to.lost)
                 one.release()
                 self.later(0.3, self.abort)
         self.replaced = lambda: self.later(wait, deliver)
-        self.later(self.net.chance.uniform(0, 0.1), lambda: one.lost or reset(one.transport))
+        until = self.net.now() + 0.5
+
+        def cut():
+            # Not before there are some.
+            if not one.held and not one.lost and self.net.now() < until:
+                self.later(0.01, cut)
+            elif not one.lost:
+                reset(one.transport)
+        self.later(self.net.chance.uniform(0, 0.1), cut)
         self.later(4, lambda: self.replaced and deliver())
 
     def trickle(self, flow, until, size):
@@ -231,6 +240,8 @@ class Network:
         self.faults, self.attachments, self.refusals, self.connections = Counter(), Counter(), Counter(), 0
         # What new connections get instead of the other relay, and whether they begin with a cut.
         self.door, self.cut_next, self.busy = "open", 0, False
+        # How often late bytes reached a relay.
+        self.delivered = 0
 
     @property
     def done(self):
@@ -325,29 +336,28 @@ class Network:
             if calm():
                 self.cut_next = 0
                 continue
-            healthy, now = None, self.now()
-            for _ in range(min(int(self.due()) - self.done - self.cut_next, 20)):
+            count, now = min(int(self.due()) - self.done - self.cut_next, 20), self.now()
+            healthy = [pair for pair in self.pairs if pair.up and not pair.fault and now - pair.since > 0.1
+                       and not any(flow.lost or flow.ended for flow in pair.flows)] if count > 0 else []
+            self.chance.shuffle(healthy)
+            for pair in healthy[:max(count, 0)]:
                 kind = self.chance.choices(kinds, weights)[0]
                 if kind in GLOBAL:
                     if not self.busy:
                         self.busy = True
-                        self.keep(asyncio.create_task(self.strike(kind)))
+                        self.keep(asyncio.create_task(self.strike_all(kind)))
                 elif kind == "cut in the handshake":
+                    # The next connection will be the one of this link.
                     self.cut_next += 1
+                    self.faults["reset"] += 1
+                    pair.strike("reset")
                 elif kind == "slow reader":
                     self.faults[kind] += self.stick(self.chance)
                 else:
-                    if healthy is None:
-                        healthy = [pair for pair in self.pairs if pair.up and not pair.fault and now - pair.since > 0.1
-                                   and not any(flow.lost or flow.ended for flow in pair.flows)]
-                    if not healthy:
-                        break
-                    at = self.chance.randrange(len(healthy))
-                    healthy[at], healthy[-1] = healthy[-1], healthy[at]
                     self.faults[kind] += 1
-                    healthy.pop().strike(kind)
+                    pair.strike(kind)
 
-    async def strike(self, kind):
+    async def strike_all(self, kind):
         """A fault of the whole network."""
         self.faults[kind] += 1
         seconds = self.chance.uniform(0.2, 1.5)

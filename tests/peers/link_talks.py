@@ -26,7 +26,7 @@ WAYS = {"c": "client to agent", "a": "agent to client"}
 OTHER = {"c": "a", "a": "c"}
 PLACE = re.compile(rb'"of":\[(\d+),(\d+),"([ca])",(\d+)\]')
 # How many blocks a side may be ahead of the other one. The bytes of 300 exceed the window of a link.
-LAGS, SHARES = (1, 4, 16, 300), (1, 4, 3, 2)
+LAGS, SHARES = (1, 4, 16, 300), (5, 9, 5, 1)
 
 
 class Texts:
@@ -95,7 +95,7 @@ class End(asyncio.Protocol):
         if self.talk.state != "going":
             return
         while not self.full and self.sent < self.texts.blocks and self.got > self.sent - self.texts.lag:
-            if not self.load.may_send():
+            if not self.load.may_send() and not self.talk.cut:
                 self.load.waiting.add(self)
                 return
             if self.peer and not self.peer.waits():
@@ -124,8 +124,6 @@ class End(asyncio.Protocol):
 
     def data_received(self, data):
         self.since = time.monotonic()
-        if self.talk.cut:
-            return
         if self.line is not None:
             self.examine(data)
         else:
@@ -219,8 +217,10 @@ class Talk:
         self.load, self.link, self.life, self.attempt = load, link, life, 0
         chance = random.Random("%d %d %d" % (load.seed, link, life))
         lag = chance.choices(LAGS, SHARES)[0]
-        self.blocks = lag + chance.randrange(20, 300)
+        self.blocks, self.lag = lag + int(2 ** chance.uniform(1, 6)), lag
         self.texts = {way: Texts(load.seed, load.pool, link, life, way, self.blocks, lag) for way in WAYS}
+        # Which side ends it, and whether it does so before its last messages have arrived.
+        self.closer, self.hasty = chance.choice("ca"), chance.random() < 0.5
         self.ends, self.state, self.cut, self.since = {}, "opening", False, time.monotonic()
 
     async def open(self):
@@ -267,18 +267,30 @@ class Talk:
             await asyncio.sleep(0.1)
 
     def settle(self):
-        """Begins the end, once everything has arrived."""
-        if self.state == "going" and all(end.got >= self.blocks for end in self.ends.values()):
+        """Begins the end: once everything has arrived, or is only on its way to the other side."""
+        ends = self.ends.values()
+        if self.hasty:
+            ends = [end for end in ends if end.way == self.closer and end.sent >= self.blocks]
+        if self.state == "going" and ends and all(end.got >= self.blocks for end in ends):
             self.finish()
 
     def finish(self):
         self.state, self.since = "ending", time.monotonic()
-        # Either side ends a conversation. Of one that is cut, requests are open: its client leaves.
-        closing = self.ends["a"] if self.life % 2 and not self.cut else self.ends["c"]
-        if closing.way == "c" and not self.cut:
+        closing = self.ends[self.closer]
+        if closing.way == "c":
             closing.transport.write_eof()
         else:
             closing.transport.close()
+
+    def shorten(self):
+        """Ends it as soon as all requests that were sent are answered."""
+        self.cut = True
+        self.blocks = min(self.blocks, max(end.sent for end in self.ends.values()) + self.lag)
+        for texts in self.texts.values():
+            texts.blocks = self.blocks
+        for end in list(self.ends.values()):
+            end.pump()
+        self.settle()
 
     def ended(self, end, how):
         if self.state == "going" and self.ends.get(end.way) is end:
@@ -290,6 +302,8 @@ class Talk:
     def gone(self, end, fault):
         self.ended(end, "the connection to the relay broke: %s" % fault)
         if self.state == "ending" and self.ends.get(end.way) is end:
+            if (number := end.number()) < self.blocks * BLOCK:
+                end.missing.update(range(number, self.blocks * BLOCK))
             end.finish_count()
             del self.ends[end.way]
             if not self.ends:
@@ -306,7 +320,8 @@ class Talk:
 
     def check(self, now):
         """Detects that it is hung; returns for how long it has not progressed."""
-        stalls = [(now - self.since, OTHER["c"], 0, "it is not %s" % {"opening": "opened", "ending": "ended"}.get(self.state))]
+        stalls = [(now - self.since, "c", 0, "it is not %s, by the side %s" % (
+            {"opening": "opened", "ending": "ended"}.get(self.state), "".join(self.ends)))]
         if self.state == "going":
             stalls = [(now - end.since, way, end.number(), "%d were sent" % (end.peer.sent * BLOCK))
                       for way, end in self.ends.items() if end.waits() and not end.stuck]
@@ -394,16 +409,15 @@ class Load:
         return True
 
     async def stop(self):
-        """Ends all conversations, once what was sent has arrived."""
+        """Ends all conversations."""
         self.stopping = True
         while self.talks:
             for talk in list(self.talks.values()):
                 if talk.state == "opening":
                     talk.state = "over"
                     self.next(talk)
-                elif talk.state == "going" and len(talk.ends) == 2 and not any(end.waits() for end in talk.ends.values()):
-                    talk.cut = True
-                    talk.finish()
+                elif talk.state == "going" and len(talk.ends) == 2 and not talk.cut:
+                    talk.shorten()
             await asyncio.sleep(0.02)
 
     def fail(self, kind, talk, way, number, detail):
