@@ -3,7 +3,7 @@
 
     link.py [--faults N] [--messages N] [--links N] [--minutes M] [--seed N] [--bin RELAY]
     link.py gate          four minutes, for the debug build
-    link.py long          100 000 faults, 10 million messages, 400 links, at most an hour: the release build
+    link.py long          100 000 faults, 10 million messages, 200 links, at most an hour: the release build
     link.py variants      two builds with broken receivers have to fail, and the right one to pass
     link.py prove         tests the check itself, over WebSockets without a link
 
@@ -39,7 +39,7 @@ MANY = 1 << 40
 MODES = {
     "run": {},
     "gate": dict(minutes=4.0, links=80, liveness=1.0, least=500),
-    "long": dict(minutes=60.0, links=400, faults=100_000, messages=10_000_000, least=100_000),
+    "long": dict(minutes=60.0, links=200, faults=100_000, messages=10_000_000, least=100_000),
     "variants": dict(minutes=0.5, links=40, liveness=1.0),
     "prove": dict(minutes=0.5, links=8, faults=0, messages=40_000),
 }
@@ -237,16 +237,16 @@ def main():
     parser.add_argument("--messages", type=int)
     parser.add_argument("--links", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--rate", type=float, help="the most faults a second; a quarter of the links")
+    parser.add_argument("--rate", type=float, help="the most faults a second; half as many as links")
     parser.add_argument("--liveness", type=float, default=0.5, help="seconds of silence before a ping")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--bin", default=RELAY)
     parser.add_argument("--enough", type=int, default=1000, help="stop after so many failures")
     parser.add_argument("--option", dest="options", action="append", default=[], help="a further option of both relays")
     chosen = parser.parse_known_args()[0].mode
-    parser.set_defaults(least=0, **MODES[chosen])
+    parser.set_defaults(**{"least": 0, **MODES[chosen]})
     asked = parser.parse_args()
-    asked.rate = asked.rate or asked.links / 4
+    asked.rate = asked.rate or asked.links / 2
     if asked.messages is None:
         asked.messages = asked.faults * RATIO if asked.faults else MANY
     if asked.faults is None:

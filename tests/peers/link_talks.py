@@ -217,7 +217,7 @@ class Talk:
         self.load, self.link, self.life, self.attempt = load, link, life, 0
         chance = random.Random("%d %d %d" % (load.seed, link, life))
         lag = chance.choices(LAGS, SHARES)[0]
-        self.blocks, self.lag = lag + int(2 ** chance.uniform(1, 6)), lag
+        self.blocks, self.lag = lag + int(2 ** chance.uniform(0, 5)), lag
         self.texts = {way: Texts(load.seed, load.pool, link, life, way, self.blocks, lag) for way in WAYS}
         # Which side ends it, and whether it does so before its last messages have arrived.
         self.closer, self.hasty = chance.choice("ca"), chance.random() < 0.5
