@@ -182,7 +182,7 @@ class CutRun(Run):
             if self.cutter and self.cutter.attachments() != before:
                 self.wrong.append("the link was lost %d times in the silence" % (self.cutter.attachments() - before))
         (self.dir / "allowed").touch()
-        while self.asked.cuts and not over.wait(self.chance.uniform(0.1, 0.8)):
+        while self.asked.cuts and not over.wait(self.chance.uniform(0.02, 0.4)):
             self.counts["later"] += self.cut()
 
     def stop(self, serve):
@@ -212,7 +212,7 @@ def main():
     parser.add_argument("--idle", type=float, default=65)
     parser.add_argument("--agent", action="append", choices=[agent.name for agent in AGENTS])
     parser.add_argument("--way", action="append", choices=PROGRAMS)
-    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=9)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()

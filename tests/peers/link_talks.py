@@ -343,7 +343,7 @@ class Load:
         self.pool = "".join(random.Random(seed).choices(letters, k=(1 << 18) + 200_000)).encode()
         self.talks, self.waiting, self.tasks = {}, set(), set()
         self.sent = self.answers = self.over = self.repeated = 0
-        self.received, self.failed, self.openings = Counter(), Counter(), []
+        self.received, self.failed, self.named, self.openings = Counter(), Counter(), Counter(), []
         self.stopping, self.stalled = False, 0
 
     def may_send(self):
@@ -421,8 +421,9 @@ class Load:
             await asyncio.sleep(0.02)
 
     def fail(self, kind, talk, way, number, detail):
-        """Something is wrong with message `number` that the side `way` receives."""
+        """Something is wrong with message `number` that the side `way` receives; the first ones are named."""
         self.failed[kind] += 1
-        if sum(self.failed.values()) <= 40:
+        self.named[kind, talk.link, talk.life, way] += 1
+        if self.named[kind, talk.link, talk.life, way] <= 3 and len(self.named) <= 20:
             print("FAIL  %-10s  link %d, conversation %d, %s, number %d%s" % (
                 kind, talk.link, talk.life, WAYS[OTHER[way]], number, detail and ": " + detail), flush=True)
