@@ -40,6 +40,9 @@ from wires import Relay
 
 NAMES = ("goose", "gemini-cli", "opencode")
 CUTS = ("reset", "end of stream", "cut at a byte", "half-open")
+# Only the first process is the conversation's agent: a connection that breaks before its first message
+# may be given another one.
+FIRST = ["sh", "-c", 'echo >>"$0.starts"; mkdir "$0.first" 2>/dev/null || exec cat >/dev/null; exec "$@"']
 CONFIG = """
 [agents.test]
 command = %s
@@ -99,7 +102,7 @@ class CutRun(Run):
         # As long as the others.
         self.workspace = Path(root) / ("w%d%s" % (AGENTS.index(agent), way[0]))
         self.asked, self.chance = asked, random.Random("%d %s %s" % (asked.seed, agent.name, way))
-        self.counts, self.front, self.cutter = {"open": 0, "later": 0, "attachments": 0}, None, None
+        self.counts, self.front, self.cutter = {"open": 0, "later": 0, "attachments": 0, "agents": 0}, None, None
         self.options, self.limit = ["--hold", self.dir, "--timeout", 400], 420
 
     def environment(self):
@@ -110,6 +113,7 @@ class CutRun(Run):
         return {**self.home_env, **more}
 
     def start_serve(self, env, behind):
+        behind = [*FIRST, str(self.dir / "agent"), *behind]
         # Wherever it is started, the agent's environment is that of the other runs.
         there = {name: value for name, value in env.items() if name in self.agent.env or name.startswith("XDG_")
                  or name in ("HOME", "LANG", "TERM", "NO_COLOR", "DO_NOT_TRACK", isolation.MARK)}
@@ -195,6 +199,7 @@ class CutRun(Run):
 
     def judge(self):
         super().judge()
+        self.counts["agents"] = len((self.dir / "agent.starts").read_text())
         if self.counts["open"] < self.asked.cuts:
             self.wrong.append("only %d cuts with the permission open" % self.counts["open"])
         if self.cutter and self.counts["attachments"] < self.asked.cuts // 2:
@@ -233,13 +238,13 @@ def main():
             # Without captures the run has already failed.
             if run.client and reference.client:
                 run.against(reference)
-            rows.append((run.agent.name, run.way.name, run.counts["open"], run.counts["later"], run.counts["attachments"] or "",
+            rows.append((run.agent.name, run.way.name, run.counts["open"], run.counts["later"], run.counts["attachments"] or "", run.counts["agents"],
                          len(run.client.order) if run.client else 0, "%.0f s" % run.seconds, "differs" if run.wrong else "equal"))
             good = good and not run.wrong and not reference.wrong
             for reason in run.wrong + reference.wrong:
                 print("FAIL  %s, %s: %s" % (run.agent.name, run.way.name, reason), flush=True)
-    form = "%-12s %-6s %22s %11s %12s %9s %7s  %s"
-    print(form % ("agent", "way", "cuts, permission open", "later cuts", "attachments", "messages", "took", "transcript"))
+    form = "%-12s %-6s %22s %11s %12s %7s %9s %7s  %s"
+    print(form % ("agent", "way", "cuts, permission open", "later cuts", "attachments", "starts", "messages", "took", "transcript"))
     for row in rows:
         print(form % row)
     if good and not asked.keep:
