@@ -150,6 +150,8 @@ def shortfall(asked, net, load):
         yield "only %d messages were sent" % both
     if net.done < (asked.faults if asked.faults < MANY // RATIO else asked.least):
         yield "only %d faults were made" % net.done
+    if not asked.faults and load.repeated:
+        yield "%d openings failed without a fault" % load.repeated
     if asked.faults and not net.attachments["resumed"]:
         yield "no link was resumed"
 

@@ -19,7 +19,7 @@ KEPT = 10
 PASS, HOLD, DROP = "pass", "hold", "drop"
 # Faults of one connection, and how frequent they are.
 KINDS = {"reset": 14, "end of stream": 10, "cut at a byte": 24, "cut in the handshake": 8, "silence": 8, "one way dead": 8,
-         "half-open": 8, "late bytes": 10, "sleep": 4, "slow network": 4, "slow reader": 2}
+         "half-open": 8, "late bytes": 10, "sleep": 4, "slow network": 4, "slow reader": 4}
 # Faults of all connections. A relay that is stopped is a laptop that sleeps.
 GLOBAL = {"refusing": 0.2, "deaf": 0.1, "bad gateway": 0.2, "relay stopped": 0.1}
 
