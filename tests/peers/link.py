@@ -44,16 +44,17 @@ MODES = {
     "prove": dict(minutes=0.5, links=8, faults=0, messages=40_000),
 }
 # Above what so many links and attachments need. The end of a conversation is told as long as it takes.
-LIMITS = {"stop-grace": "120s", "connections": 65536, "per-principal": 65536, "agent-starts": 1 << 30, "unauthenticated-sockets": 65536,
-          "handshake": "5s", "failures": 65536}
+LIMITS = {"stop-grace": "120s", "connections": 65536, "per-principal": 65536, "agent-starts": 1 << 30,
+          "unauthenticated-sockets": 65536, "handshake": "5s", "failures": 65536}
 # Changes of whole messages that `prove` makes, and how the check names them.
 PROOFS = {"drop": "lost", "double": "doubled", "swap": "reordered", "change": "changed", "reset": "broken"}
 
 
 def start_relays(asked, folder, port):
     """The two relays, with a token between them, and the path for clients and the one of agents."""
-    mark, paths = isolation.Mark(), [folder / "near.sock", folder / "agents.sock"]
-    env = {name: {**isolation.environment(folder), **mark.env, "ACP_RELAY_STATE_DIR": str(folder / name)} for name in ("near", "far")}
+    paths, env = [folder / "near.sock", folder / "agents.sock"], {}
+    for name in ("near", "far"):
+        env[name] = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / name)}
     limits = {**LIMITS, "http-keepalive": "%dms" % (asked.liveness * 1000)}
     limits = [word for pair in limits.items() for word in ("--limit", "%s=%s" % pair)]
     limits += ["--client-dialect", "canonical", "--agent-dialect", "canonical", *asked.options]
@@ -63,7 +64,8 @@ def start_relays(asked, folder, port):
                  "--agent", "unix:%s" % paths[1]], env["far"])
     try:
         (folder / "near.toml").write_text('[agents.far]\nendpoint = "ws://127.0.0.1:%d/acp"\nbearer-file = "token"\n' % port)
-        near = Relay([asked.bin, "serve", "--config", folder / "near.toml", "--listen", "unix:%s" % paths[0], *limits], env["near"])
+        near = Relay([asked.bin, "serve", "--config", folder / "near.toml", "--listen", "unix:%s" % paths[0], *limits],
+                     env["near"])
     except OSError:
         far.stop()
         raise
@@ -138,7 +140,7 @@ async def run(asked, folder, alter=None):
     show(load, net, took, memory)
     for fault in wrong[:10]:
         print("FAIL  %s" % fault)
-    if (wrong or load.failed) and asked.enough > 1:
+    if (wrong or load.failed) and asked.enough > 100:
         for name, relay in (("near", near), ("far", far)):
             print("-- %s" % name, *relay.output[-20:], sep="\n", file=sys.stderr)
     return load, wrong
@@ -214,7 +216,7 @@ def variants(asked):
     """Builds the two broken receivers, which must fail; the right one passes."""
     folder, good = PEERS / "link", passed(asked)
     folder.mkdir(parents=True, exist_ok=True)
-    asked.enough = 1
+    asked.enough = 100
     for name in ("unchecked", "implicit"):
         # Only the relay is compiled with the fault, not its dependencies.
         wrapper = folder / ("rustc-" + name)
@@ -222,7 +224,8 @@ def variants(asked):
         wrapper.chmod(0o755)
         env = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(wrapper), "CARGO_TARGET_DIR": str(folder),
                "CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0"}
-        subprocess.run(["cargo", "build", "--quiet", "--locked", "--offline", "--bin", "acp-relay"], env=env, cwd=ROOT, check=True)
+        build = ["cargo", "build", "--quiet", "--locked", "--offline", "--bin", "acp-relay"]
+        subprocess.run(build, env=env, cwd=ROOT, check=True)
         asked.bin = str(folder / ("acp-relay-" + name))
         shutil.copy2(folder / "debug/acp-relay", asked.bin)
         load, _ = one_run(asked)

@@ -101,6 +101,7 @@ class CutRun(Run):
         self.way, self.dir = Way(way, "-"), Path(root) / ("%s-%s" % (agent.name, way))
         # As long as the others.
         self.workspace = Path(root) / ("w%d%s" % (AGENTS.index(agent), way[0]))
+        # Attachments are not counted over ssh.
         self.asked, self.chance = asked, random.Random("%d %s %s" % (asked.seed, agent.name, way))
         self.counts, self.front, self.cutter = {"open": 0, "later": 0, "attachments": 0, "agents": 0}, None, None
         self.options, self.limit = ["--hold", self.dir, "--timeout", 400], 420
@@ -238,13 +239,14 @@ def main():
             # Without captures the run has already failed.
             if run.client and reference.client:
                 run.against(reference)
-            rows.append((run.agent.name, run.way.name, run.counts["open"], run.counts["later"], run.counts["attachments"] or "", run.counts["agents"],
+            rows.append((run.agent.name, run.way.name, *run.counts.values(),
                          len(run.client.order) if run.client else 0, "%.0f s" % run.seconds, "differs" if run.wrong else "equal"))
             good = good and not run.wrong and not reference.wrong
             for reason in run.wrong + reference.wrong:
                 print("FAIL  %s, %s: %s" % (run.agent.name, run.way.name, reason), flush=True)
     form = "%-12s %-6s %22s %11s %12s %7s %9s %7s  %s"
-    print(form % ("agent", "way", "cuts, permission open", "later cuts", "attachments", "starts", "messages", "took", "transcript"))
+    print(form % ("agent", "way", "cuts, permission open", "later cuts", "attachments", "starts", "messages", "took",
+                  "transcript"))
     for row in rows:
         print(form % row)
     if good and not asked.keep:
