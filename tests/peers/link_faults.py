@@ -24,6 +24,14 @@ KINDS = {"reset": 14, "end of stream": 10, "cut at a byte": 24, "cut in the hand
 GLOBAL = {"refusing": 0.2, "deaf": 0.1, "bad gateway": 0.2, "relay stopped": 0.1}
 
 
+def end(transport):
+    """Ends the stream, unless the connection was lost at this moment."""
+    try:
+        transport.write_eof()
+    except OSError:
+        pass
+
+
 def reset(transport):
     """Closes it with an RST."""
     sock = transport.get_extra_info("socket")
@@ -93,7 +101,7 @@ class Flow(asyncio.Protocol):
     def eof_received(self):
         self.ended = True
         if self.mode == PASS and not self.lost and self.to.transport and not self.to.transport.is_closing():
-            self.to.transport.write_eof()
+            end(self.to.transport)
         if self.to.ended:
             self.pair.close()
         return True
@@ -160,7 +168,7 @@ class Pair:
             for flow in self.flows:
                 flow.mode = DROP
                 if not flow.lost and not flow.transport.is_closing():
-                    flow.transport.write_eof()
+                    end(flow.transport)
             self.later(0.3, self.close)
         elif kind == "cut at a byte":
             one.left = int(2 ** chance.uniform(0, 15))
@@ -223,7 +231,7 @@ class Pair:
             flow.mode = PASS
             flow.release()
             if flow.ended and not flow.to.lost and not flow.to.transport.is_closing():
-                flow.to.transport.write_eof()
+                end(flow.to.transport)
             elif flow.lost and not flow.to.lost:
                 flow.to.transport.close()
             if flow.to.mode == PASS:
