@@ -12,8 +12,8 @@ use super::end::LinkEnd;
 use super::half::{self, Shared};
 use super::stats::LinkStats;
 use super::wire::{broken, encode};
-use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{Frame, Limits};
 use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome,
@@ -29,9 +29,9 @@ pub struct Links {
     pub(super) stats: Arc<LinkStats>,
 }
 
-/// A stream whose first item was read.
+/// A stream whose first message was read.
 struct Begun {
-    first: Option<Result<Decoded, LinkError>>,
+    first: Option<Frame>,
     rx: Box<dyn FrameStream>,
 }
 
@@ -57,20 +57,20 @@ impl Links {
     }
 
     /// Serves a connection whose first message shows whether it carries a link. Another one is
-    /// returned as it is.
+    /// returned as it is; one that breaks before is not a client.
     pub(in crate::transport) async fn detect(
         self: &Arc<Self>,
         mut client: Link,
         limits: &Arc<Limits>,
     ) -> Option<Link> {
-        let first = client.receive().await;
-        if let Some(Ok(Decoded::Frame(frame))) = &first
-            && matches!(Header::read(frame.as_bytes()), Ok((Header::Hello(_), _)))
-        {
-            return self.greet(client, frame.as_bytes(), limits).await;
+        let Some(Ok(Decoded::Frame(first))) = client.receive().await else {
+            return None;
+        };
+        if matches!(Header::read(first.as_bytes()), Ok((Header::Hello(_), _))) {
+            return self.greet(client, first.as_bytes(), limits).await;
         }
         client.rx = Box::new(Begun {
-            first,
+            first: Some(first),
             rx: client.rx,
         });
         Some(client)
@@ -182,7 +182,7 @@ impl LinkSource for Links {
 impl FrameStream for Begun {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         match self.first.take() {
-            Some(first) => Poll::Ready(Some(first)),
+            Some(first) => Poll::Ready(Some(Ok(Decoded::Frame(first)))),
             None => self.rx.poll_next(cx),
         }
     }
