@@ -40,9 +40,8 @@ from wires import Relay
 
 NAMES = ("goose", "gemini-cli", "opencode")
 CUTS = ("reset", "end of stream", "cut at a byte", "half-open")
-# Only the first process is the conversation's agent: a connection that breaks before its first message
-# may be given another one.
-FIRST = ["sh", "-c", 'echo >>"$0.starts"; mkdir "$0.first" 2>/dev/null || exec cat >/dev/null; exec "$@"']
+# Counts the agents that are started.
+COUNTED = ["sh", "-c", 'echo >>"$0.starts"; exec "$@"']
 CONFIG = """
 [agents.test]
 command = %s
@@ -114,7 +113,7 @@ class CutRun(Run):
         return {**self.home_env, **more}
 
     def start_serve(self, env, behind):
-        behind = [*FIRST, str(self.dir / "agent"), *behind]
+        behind = [*COUNTED, str(self.dir / "agent"), *behind]
         # Wherever it is started, the agent's environment is that of the other runs.
         there = {name: value for name, value in env.items() if name in self.agent.env or name.startswith("XDG_")
                  or name in ("HOME", "LANG", "TERM", "NO_COLOR", "DO_NOT_TRACK", isolation.MARK)}
@@ -201,6 +200,8 @@ class CutRun(Run):
     def judge(self):
         super().judge()
         self.counts["agents"] = len((self.dir / "agent.starts").read_text())
+        if self.counts["agents"] != 1:
+            self.wrong.append("%d agents were started" % self.counts["agents"])
         if self.counts["open"] < self.asked.cuts:
             self.wrong.append("only %d cuts with the permission open" % self.counts["open"])
         if self.cutter and self.counts["attachments"] < self.asked.cuts // 2:
