@@ -39,6 +39,8 @@ use crate::transport::{SSH_LINK_READY, SSH_LINK_VARIABLE, SSH_READY};
 const FOLDER: &str = "ssh";
 /// How often a relay is started that has ended again before it was connected.
 const ATTEMPTS: usize = 3;
+/// The option of a relay without resumable links.
+const NO_LINK: &str = "--no-link";
 /// Time for a relay to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between the ends of the two streams of a connection that broke.
@@ -70,8 +72,14 @@ struct AgentRelay {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &OverSsh) -> ExitCode {
-    let connected = AgentRelay::find(args).and_then(|relay| relay.connect());
-    let joined = connected.map(|relay| join(&relay).map(|()| ExitCode::SUCCESS));
+    let connected = AgentRelay::find(args).and_then(|relay| {
+        let has_links = !relay.options.iter().any(|option| option == NO_LINK);
+        Ok((relay.connect()?, has_links))
+    });
+    let joined = connected.map(|(relay, has_links)| {
+        let joined = join(&relay, has_links);
+        joined.map(|()| ExitCode::SUCCESS)
+    });
     match joined {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => exit::fail(exit::SYSTEM, &error),
@@ -267,6 +275,9 @@ fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode>
             name.into(),
         ];
         let mut options = Vec::from(options);
+        if !config.has_links() {
+            options.push(NO_LINK.into());
+        }
         if config.has_admin() {
             // Another relay of this file may have its port.
             options.push("--admin".into());
@@ -313,12 +324,12 @@ fn folder() -> Result<PathBuf, StateError> {
 }
 
 /// Joins stdin and stdout to the relay, until it has closed the connection.
-fn join(mut relay: &UnixStream) -> io::Result<()> {
+fn join(mut relay: &UnixStream, has_links: bool) -> io::Result<()> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let ready = match env::var_os(SSH_LINK_VARIABLE) {
-        Some(_) => SSH_LINK_READY,
-        None => SSH_READY,
+        Some(_) if has_links => SSH_LINK_READY,
+        _ => SSH_READY,
     };
     // A profile may have printed half a line.
     output.write_all(format!("\n{ready}\n").as_bytes())?;

@@ -118,6 +118,19 @@ pub struct Refusal {
     pub detail: String,
 }
 
+impl Refusal {
+    /// A refusal that does not depend on the numbers of a link.
+    #[must_use]
+    pub fn new(code: RefusalCode, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            rx: 0,
+            retry_after_ms: None,
+            detail: detail.into(),
+        }
+    }
+}
+
 /// Why a link is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]

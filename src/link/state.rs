@@ -11,6 +11,9 @@ const ACK_FRAMES: u32 = 32;
 const ACK_BYTES: usize = 64 << 10;
 const ACK_DELAY: Duration = Duration::from_millis(50);
 
+/// Most messages that are received and not handled: more than the window has room for.
+const MAX_RECEIVED: usize = (WINDOW / 8) as usize;
+
 /// Most bytes in flight unacknowledged, in each direction; one message may be longer.
 pub const WINDOW: u64 = 4 << 20;
 
@@ -198,7 +201,9 @@ impl LinkState {
             self.counts.gaps += 1;
             return Received::Gap;
         }
-        if self.received_bytes as u64 > WINDOW {
+        // Messages without bytes would fit in any window.
+        let is_flood = self.received_bytes as u64 > WINDOW || self.received.len() > MAX_RECEIVED;
+        if is_flood {
             return Received::Flood;
         }
         self.expected += 1;

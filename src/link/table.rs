@@ -72,12 +72,12 @@ impl<T> LinkTable<T> {
     ) -> Result<(Welcome, &mut T), Refusal> {
         if !hello.v.contains(&VERSION) {
             let detail = format!("only version {VERSION} is spoken here");
-            return Err(refusal(RefusalCode::Version, detail));
+            return Err(Refusal::new(RefusalCode::Version, detail));
         }
         // Attachments are numbered from 1, and there has to be a next one.
         if [0, u64::MAX].contains(&hello.generation) {
             let detail = format!("{} is no number of an attachment", hello.generation);
-            return Err(refusal(RefusalCode::Gap, detail));
+            return Err(Refusal::new(RefusalCode::Gap, detail));
         }
         match &hello.link {
             Some(link) => self.resume(link, hello, principal, new),
@@ -111,7 +111,7 @@ impl<T> LinkTable<T> {
     ) -> Result<(Welcome, &mut T), Refusal> {
         if principal.auth_method == AuthMethod::Anonymous {
             let detail = "a link is kept for clients that have authenticated";
-            return Err(refusal(RefusalCode::Auth, detail));
+            return Err(Refusal::new(RefusalCode::Auth, detail));
         }
         let mut others = self.links.values();
         let other = others.find(|kept| *kept.principal == **principal);
@@ -136,7 +136,7 @@ impl<T> LinkTable<T> {
     ) -> Result<(Welcome, &mut T), Refusal> {
         let unknown = || {
             let detail = "there is no such link, or its key is another one";
-            refusal(RefusalCode::UnknownLink, detail)
+            Refusal::new(RefusalCode::UnknownLink, detail)
         };
         let kept = self.links.get_mut(link).ok_or_else(unknown)?;
         let shown = digest(&hello.key.clone().unwrap_or_default());
@@ -146,11 +146,11 @@ impl<T> LinkTable<T> {
         }
         if hello.epoch.as_ref() != Some(&kept.epoch) {
             let detail = "the relay has lost the state of the link";
-            return Err(refusal(RefusalCode::EpochChanged, detail));
+            return Err(Refusal::new(RefusalCode::EpochChanged, detail));
         }
         if hello.generation <= kept.generation {
             let detail = format!("attachment {} was already begun", kept.generation);
-            return Err(refusal(RefusalCode::Busy, detail));
+            return Err(Refusal::new(RefusalCode::Busy, detail));
         }
         kept.generation = hello.generation;
         kept.keys = [Some(digest(&new.key)), Some(shown)];
@@ -176,14 +176,5 @@ fn welcome(keys: &NewKeys, generation: u64, resumed: bool) -> Welcome {
         key: keys.key.clone(),
         resumed,
         ..Welcome::default()
-    }
-}
-
-fn refusal(code: RefusalCode, detail: impl Into<String>) -> Refusal {
-    Refusal {
-        code,
-        rx: 0,
-        retry_after_ms: None,
-        detail: detail.into(),
     }
 }

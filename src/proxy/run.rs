@@ -99,6 +99,7 @@ pub fn run(
         client_error: None,
         timer: Timer::default(),
         client_deadline: None,
+        client_state: (false, 0),
         retention,
         turn_ended: None,
         agent_away: None,
@@ -147,6 +148,8 @@ struct RelayLoop {
     timer: Timer,
     /// When to give up on a client that does not take what is queued for it.
     client_deadline: Option<Instant>,
+    /// Whether the client is disconnected, and how many messages it has not acknowledged.
+    client_state: (bool, usize),
     /// How long a peer is waited for whose connection is lost, and since when no request of the
     /// client has been open meanwhile.
     retention: Retention,
@@ -377,9 +380,14 @@ impl RelayLoop {
             false if self.turn_ended.is_none() => self.turn_ended = Some(Instant::now()),
             false => {}
         }
-        if !self.client_is_awaited() {
+        // A client that has returned or takes something gets its time again.
+        let hold = &self.holds[Side::Client as usize];
+        let state = (hold.away().is_some(), hold.unacknowledged());
+        let has_changed = state != mem::replace(&mut self.client_state, state);
+        if !self.client_is_awaited() || has_changed {
             self.client_deadline = None;
-        } else if self.client_deadline.is_none() {
+        }
+        if self.client_is_awaited() && self.client_deadline.is_none() {
             self.client_deadline = Some(self.client_deadline_at(Instant::now()));
         }
         self.timer.set(self.due());
@@ -418,8 +426,10 @@ impl RelayLoop {
     }
 
     fn client_deadline_at(&self, now: Instant) -> Instant {
-        let long = match self.holds[Side::Client as usize].away() {
-            Some((lost, _)) => lost + self.retention.idle,
+        let long = match self.lost_until(Side::Client) {
+            // It cannot come back once the relay is stopping.
+            Some(_) if self.drained.is_some() => return now + SHORT_TIMEOUT,
+            Some(until) => until,
             None => now + CLIENT_TIMEOUT,
         };
         self.drained.map_or(long, |drained| {

@@ -124,6 +124,10 @@ pub trait FrameStream: Send {
     fn ended_cleanly(&self) -> bool {
         true
     }
+    /// Whether bytes have come since the last call, of whole messages or of a part of one.
+    fn has_progressed(&mut self) -> bool {
+        false
+    }
     /// Whether [`FrameStream::ended_cleanly`] also distinguishes a peer that is gone from one that
     /// has ended its stream and still reads.
     fn tells_loss(&self) -> bool {
@@ -177,6 +181,10 @@ pub trait LinkGuard: Send {
     /// link outlives connections.
     fn away(&self) -> Option<(Instant, usize)> {
         None
+    }
+    /// How many messages the peer has not acknowledged, where it does.
+    fn unacknowledged(&self) -> usize {
+        0
     }
     /// Redacts the process's output for logs.
     fn log_redaction(&self) -> fn(&str) -> String {

@@ -53,6 +53,13 @@ const COMMAND: &str = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:
                        /opt/homebrew/bin; export PATH";
 const INSTALL: &str =
     "`uv tool install acp-relay`, `npm i -g acp-relay` or `cargo install acp-relay`";
+/// A dead network is noticed also while much is being sent, which ssh alone can tell.
+const ALIVE: [&str; 4] = [
+    "-o",
+    "ServerAliveInterval=10",
+    "-o",
+    "ServerAliveCountMax=2",
+];
 const ASKPASS: &str = "SSH_ASKPASS_REQUIRE";
 
 /// The ssh process, which both halves of the link and its guard use.
@@ -134,6 +141,7 @@ fn command(at: &SshEndpoint, offers_link: bool) -> Vec<OsString> {
     let mut argv: Vec<String> = ["ssh", "-T", "-o", "ControlMaster=no"]
         .map(Into::into)
         .into();
+    argv.extend(ALIVE.map(Into::into));
     if let Some(port) = at.port {
         argv.extend(["-p".to_owned(), port.to_string()]);
     }
@@ -281,6 +289,10 @@ impl<R: FrameStream> FrameStream for SshStream<R> {
         let source = io::Error::new(io::ErrorKind::ConnectionReset, why);
         let context = "the ssh connection";
         Poll::Ready(Some(Err(LinkError::Io { context, source })))
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        self.rx.has_progressed()
     }
 }
 

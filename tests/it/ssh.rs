@@ -202,14 +202,19 @@ fn a_conversation_starts_the_relay_there_and_the_next_one_finds_it() {
         let command = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
                        /opt/homebrew/bin; export PATH; ACP_RELAY_OVER_SSH_LINK=1; \
                        export ACP_RELAY_OVER_SSH_LINK; exec acp-relay over-ssh test'";
-        let options = ["-T", "-o", "ControlMaster=no"];
+        let options = [
+            ["-T", "-o"],
+            ["ControlMaster=no", "-o"],
+            ["ServerAliveInterval=10", "-o"],
+        ];
+        let options = [options.as_flattened(), &["ServerAliveCountMax=2"]].concat();
         let place = ["-p", "2222", "-l", "me", "--", "devbox", command];
         assert_eq!(calls[0], [&options[..], &place].concat());
         assert_eq!(
             calls[1],
             [&options[..], &["--", "devbox", command]].concat()
         );
-        assert_eq!(calls[2][5], command.replace(" test'", "'"));
+        assert_eq!(calls[2][9], command.replace(" test'", "'"));
     });
 }
 

@@ -187,7 +187,7 @@ def run(relay, folder):
     env = {**isolation.environment(home), **mark.env, "ACP_RELAY_OVER_SSH_IDLE": "%ds" % IDLE}
     there = {name: env[name] for name in env if name == "HOME" or name.startswith(("XDG_", "ACP_RELAY_"))}
     daemon, options = sshd.start(folder / "keys", "agents.example", isolation.free_port(), there)
-    (programs / "ssh").write_text('#!/bin/sh\nprintf "%%s" "$6" >%s/command\nexec /usr/bin/ssh %s "$@"\n'
+    (programs / "ssh").write_text('#!/bin/sh\nprintf "%%s" "${10}" >%s/command\nexec /usr/bin/ssh %s "$@"\n'
                                   % (folder, shlex.join(options)))
     (programs / "ssh").chmod(0o755)
     # The state directory of this side is another one.

@@ -179,6 +179,12 @@ impl Config {
         self.keys.parse().unwrap_or_default()
     }
 
+    /// Whether a relay of it has resumable links.
+    pub(in crate::cli) fn has_links(&self) -> bool {
+        let links: LinkArgs = self.keys.parse().unwrap_or_default();
+        links.links().is_some()
+    }
+
     /// Whether it has an admin listener.
     pub(in crate::cli) fn has_admin(&self) -> bool {
         self.keys.get("admin.listen").is_some()

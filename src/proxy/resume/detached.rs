@@ -147,7 +147,12 @@ impl DetachedConversation {
         if let Some(watch) = &self.watch {
             watch(Presence::Restored(from));
         }
+        let was_away = self.is_away();
         if let Some(old) = self.client.replace(client) {
+            if was_away {
+                // What waits in its link is lost with that.
+                self.history.resend_all();
+            }
             drop(tokio::spawn(close_replaced(old)));
         }
         self.watch_client();
@@ -342,6 +347,13 @@ impl DetachedConversation {
             watch(Presence::Lost(how));
         }
         self.away_since = Some(Instant::now());
+        self.wake();
+    }
+
+    /// Whether the client is lost, and its link waits for it.
+    pub(super) fn is_away(&self) -> bool {
+        let client = self.client.as_ref();
+        client.is_some_and(|client| client.guard.away().is_some())
     }
 
     /// Since when no client is connected, also over a link that outlives connections, and the bytes

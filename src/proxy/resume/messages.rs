@@ -48,7 +48,7 @@ impl DetachedConversation {
                 if self.history.update(&session, &frame, connected, in_turn) {
                     self.deliver(frame);
                 }
-                if connected {
+                if connected && !self.is_away() {
                     self.history.shrink(self.limits.reconnect_bytes);
                 }
             }

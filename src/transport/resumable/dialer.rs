@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::network::NetworkWatch;
 use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::printable;
 use crate::link::{Backoff, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome};
 use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
 
@@ -31,6 +32,8 @@ pub(super) struct Dialer {
     within: Duration,
     known: Known,
     backoff: Backoff,
+    /// Why the last connection was lost.
+    lost: String,
     step: Step,
     network: NetworkWatch,
 }
@@ -88,6 +91,7 @@ impl Dialer {
                 generation: 1,
             },
             backoff: Backoff::default(),
+            lost: String::new(),
             step: Step::Attached,
             network: NetworkWatch::new(),
         };
@@ -95,7 +99,8 @@ impl Dialer {
     }
 
     /// The attachment was lost: the next one is to be gotten, soon if it was good.
-    pub(super) fn restart(&mut self, was_good: bool) {
+    pub(super) fn restart(&mut self, why: &str, was_good: bool) {
+        self.lost = why.to_owned();
         if was_good {
             self.backoff.reset();
         }
@@ -108,7 +113,7 @@ impl Dialer {
         rx: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Greeted, LinkError>> {
-        if self.poll_network(cx) && matches!(self.step, Step::Waiting(_)) {
+        if self.poll_network(cx) && !matches!(self.step, Step::Attached) {
             self.begin(rx);
         }
         loop {
@@ -163,9 +168,20 @@ impl Dialer {
             window: WINDOW,
         };
         let (connection, within) = ((self.dial)(), self.within);
+        let lost = self.lost.clone();
         self.step = Step::Attempt(Box::pin(async move {
             match connection.await {
-                Ok(Some(carrier)) => greet(carrier, hello, within).await,
+                Ok(Some(carrier)) => {
+                    let greeted = greet(carrier, hello, within).await;
+                    greeted.map_err(|fault| match fault {
+                        Fault::Never(LinkError::Io { context, source }) => {
+                            let what = format!("{source}; it was lost before: {lost}");
+                            let source = io::Error::other(what);
+                            Fault::Never(LinkError::Io { context, source })
+                        }
+                        fault => fault,
+                    })
+                }
                 Ok(None) => Err(Fault::Never(LinkError::Unavailable(
                     "the server there keeps no links any more".to_owned(),
                 ))),
@@ -214,6 +230,7 @@ fn refused(refusal: Refusal) -> Fault {
         detail,
         ..
     } = refusal;
+    let detail = printable(detail.as_bytes());
     let after = retry_after_ms.map(Duration::from_millis);
     match code {
         RefusalCode::Busy | RefusalCode::Limit => Fault::Again(detail, after),

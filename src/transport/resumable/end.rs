@@ -48,6 +48,10 @@ pub(super) struct LinkEnd {
     kept: usize,
     /// Since when there has been no attachment.
     pub(super) away_since: Option<Instant>,
+    /// The peer has sent something, so that it knows the link; until then it is awaited for the time
+    /// of a handshake only.
+    is_known: bool,
+    unknown_timer: Option<Pin<Box<Sleep>>>,
     outages: OutageLog,
     /// The conversation has ended for this reason, which the peer is told.
     closing: Option<CloseReason>,
@@ -107,6 +111,8 @@ impl LinkEnd {
             account,
             kept: 0,
             away_since: None,
+            is_known: false,
+            unknown_timer: None,
             outages: OutageLog::default(),
             closing: None,
             end_sent: false,
@@ -135,10 +141,13 @@ impl LinkEnd {
         (generation, rx, window): (u64, u64, u64),
         greeting: Option<Frame>,
     ) -> Result<(), (Link, AttachError)> {
-        if let Err(error) = self.state.attach(generation, rx, window) {
+        // After the peer's end there is only that to be answered.
+        if self.peer_end.is_none()
+            && let Err(error) = self.state.attach(generation, rx, window)
+        {
             return Err((link, error));
         }
-        self.release();
+        self.settle();
         match self.away_since.take() {
             Some(since) => self.restored(&link.peer.name, since),
             None => self.stats.attached(Attach::New),
@@ -148,7 +157,8 @@ impl LinkEnd {
         self.attachment = Some(Attachment {
             link,
             liveness: Liveness::new(self.limits.http_keepalive),
-            control: greeting.into_iter().collect(),
+            // A client shows with an acknowledgement that it was welcomed.
+            control: [greeting.unwrap_or_else(|| self.acknowledgement())].into(),
             is_unflushed: false,
             is_good: false,
         });
@@ -250,7 +260,7 @@ impl LinkEnd {
                 return Poll::Ready(Ok(()));
             }
             if !driven {
-                self.drive(cx);
+                self.drive_writer(cx);
             }
         }
         Poll::Pending
@@ -277,7 +287,7 @@ impl LinkEnd {
         let written = self.write(cx);
         if written.is_err() || self.state.has_unwritten() {
             written.unwrap_or_else(|fault| self.end_attachment(fault));
-            self.drive(cx);
+            self.drive_writer(cx);
         }
         let is_done = |attachment: &Attachment| {
             !attachment.is_unflushed && (self.peer_end.is_some() || !self.state.has_unwritten())
@@ -291,7 +301,7 @@ impl LinkEnd {
     /// Tells the peer that the link ends, and waits until it has answered.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> Poll<()> {
         self.closing.get_or_insert(why);
-        self.drive(cx);
+        self.drive_writer(cx);
         if !self.is_over() {
             return Poll::Pending;
         }
@@ -304,7 +314,7 @@ impl LinkEnd {
     /// The conversation has ended: a peer that was not told so is, as far as that is possible at
     /// once.
     pub(super) fn drop_conversation(&mut self) {
-        self.closing.get_or_insert(CloseReason::Done);
+        self.closing.get_or_insert(CloseReason::PeerFailed);
         let _ = self.write(&mut Context::from_waker(Waker::noop()));
         self.attachment = None;
         self.release();
@@ -346,10 +356,20 @@ impl LinkEnd {
     fn has_room(&self) -> bool {
         let full = self.account.load(Ordering::Relaxed) >= TOTAL / 2 || self.stats.is_full();
         let limit = match full {
-            true => 0,
+            true => READ_BUDGET.min(self.limits.link_bytes),
             false => self.limits.link_bytes,
         };
         self.state.has_room(limit)
+    }
+
+    /// The same while the link is written. What has come meanwhile wakes the task, which may have
+    /// read the link already.
+    fn drive_writer(&mut self, cx: &mut Context<'_>) {
+        let before = (self.state.expected(), self.peer_end, self.failed);
+        self.drive(cx);
+        if (self.state.expected(), self.peer_end, self.failed) != before {
+            cx.waker().wake_by_ref();
+        }
     }
 
     /// Gets an attachment if there is none, and reads and writes the one there is.
@@ -370,7 +390,11 @@ impl LinkEnd {
                 continue;
             }
             let Some(dialer) = &mut self.dialer else {
-                return;
+                if self.poll_unknown(cx).is_pending() {
+                    return;
+                }
+                self.fail(broken("the client was lost before it had sent anything"));
+                continue;
             };
             if let Some(line) = self.outages.take_due(Instant::now()) {
                 tracing::warn!("{line}");
@@ -388,6 +412,18 @@ impl LinkEnd {
         }
     }
 
+    /// Ready when a lost client that may not know the link has been awaited for long enough.
+    fn poll_unknown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_known {
+            return Poll::Pending;
+        }
+        let until = Instant::now() + self.limits.handshake;
+        let timer = self
+            .unknown_timer
+            .get_or_insert_with(|| Box::pin(sleep_until(until)));
+        timer.as_mut().poll(cx)
+    }
+
     /// Reads what has come, and writes what is due.
     fn exchange(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
@@ -401,10 +437,10 @@ impl LinkEnd {
             let Poll::Ready(received) = attachment.link.rx.poll_next(cx) else {
                 break;
             };
-            attachment.liveness.received = true;
-            attachment.is_good = true;
             match received {
                 Some(Ok(Decoded::Frame(frame))) => {
+                    attachment.liveness.received = true;
+                    attachment.is_good = true;
                     budget = budget.saturating_sub(frame.len());
                     self.handle(frame)?;
                 }
@@ -414,6 +450,10 @@ impl LinkEnd {
                 Some(Err(error)) => return Err(error.into()),
                 None => return Err(Fault::Lost("the connection has ended".to_owned())),
             }
+        }
+        if let Some(attachment) = &mut self.attachment {
+            // A long message may take longer than the peer may be silent.
+            attachment.liveness.received |= attachment.link.rx.has_progressed();
         }
         self.write(cx)?;
         self.poll_timers(cx)
@@ -435,6 +475,7 @@ impl LinkEnd {
 
     /// Handles a message of the link.
     fn handle(&mut self, frame: Frame) -> Result<(), Fault> {
+        self.is_known = true;
         let generation = self.state.generation();
         let mut bytes = frame.into_bytes();
         let read = Header::read(&bytes).map_err(|error| Fault::Broken(broken(error)))?;
@@ -479,6 +520,7 @@ impl LinkEnd {
     fn acknowledged(&mut self, ack: u64, window: Option<u64>) -> Result<(), Fault> {
         let generation = self.state.generation();
         let acknowledged = self.state.acknowledged(generation, ack, window);
+        self.settle();
         acknowledged.map_err(|error| Fault::Broken(broken(error)))
     }
 
@@ -532,10 +574,12 @@ impl LinkEnd {
             return Some(encode(&Header::End(Box::new(End { code, reason }))));
         }
         let due = self.state.ack_due()?;
-        (due <= self.began.elapsed()).then(|| {
-            let (ack, window) = (self.state.acknowledge(), WINDOW);
-            encode(&Header::Ack { ack, window })
-        })
+        (due <= self.began.elapsed()).then(|| self.acknowledgement())
+    }
+
+    fn acknowledgement(&mut self) -> Frame {
+        let (ack, window) = (self.state.acknowledge(), WINDOW);
+        encode(&Header::Ack { ack, window })
     }
 
     /// Runs the timers of the attachment: an acknowledgement may become due, or a sign of life.
@@ -600,7 +644,7 @@ impl LinkEnd {
         self.stale.push(attachment.link);
         match &mut self.dialer {
             Some(dialer) => {
-                dialer.restart(attachment.is_good);
+                dialer.restart(why, attachment.is_good);
                 self.outages.begin(format!(
                     "the connection to {name} is lost ({why}); connecting again, and the agent \
                      runs on"
@@ -615,8 +659,8 @@ impl LinkEnd {
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(why));
         }
-        let sent = self.state.sent();
-        self.keep(sent.bytes() + sent.len() * OVERHEAD);
+        self.release();
+        self.keep(self.unacknowledged());
     }
 
     fn restored(&mut self, name: &str, since: Instant) {
@@ -646,13 +690,27 @@ impl LinkEnd {
         self.stats.keep(bytes);
     }
 
+    fn unacknowledged(&self) -> usize {
+        let sent = self.state.sent();
+        sent.bytes() + sent.len() * OVERHEAD
+    }
+
+    /// Releases what was kept and is acknowledged by now.
+    fn settle(&mut self) {
+        if self.kept > 0 {
+            let kept = self.kept.min(self.unacknowledged());
+            self.release();
+            self.keep(kept);
+        }
+    }
+
     fn release(&mut self) {
         let bytes = mem::take(&mut self.kept);
         self.account.fetch_sub(bytes, Ordering::Relaxed);
         self.stats.release(bytes);
     }
 
-    fn wake(&mut self) {
+    pub(super) fn wake(&mut self) {
         self.waker.take().into_iter().for_each(Waker::wake);
     }
 }

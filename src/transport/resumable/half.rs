@@ -93,6 +93,10 @@ impl LinkGuard for Guard {
         Some((end.away_since?, end.state.sent().bytes()))
     }
 
+    fn unacknowledged(&self) -> usize {
+        self.end.lock().state.sent().len()
+    }
+
     fn signal(&mut self, step: StopStep) {
         self.end.lock().signal(step);
     }

@@ -13,7 +13,7 @@ use super::half::{self, Shared};
 use super::stats::LinkStats;
 use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Limits};
+use crate::jsonrpc::{FrameFault, Limits};
 use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome,
@@ -31,7 +31,7 @@ pub struct Links {
 
 /// A stream whose first message was read.
 struct Begun {
-    first: Option<Frame>,
+    first: Option<Result<Decoded, LinkError>>,
     rx: Box<dyn FrameStream>,
 }
 
@@ -63,14 +63,23 @@ impl Links {
         mut client: Link,
         limits: &Arc<Limits>,
     ) -> Option<Link> {
-        let Some(Ok(Decoded::Frame(first))) = client.receive().await else {
-            return None;
+        let Ok(first) = timeout(limits.handshake / 2, client.receive()).await else {
+            // One that opens a link would have done so.
+            return Some(client);
         };
-        if matches!(Header::read(first.as_bytes()), Ok((Header::Hello(_), _))) {
-            return self.greet(client, first.as_bytes(), limits).await;
+        match &first {
+            Some(Ok(Decoded::Frame(frame))) => {
+                if matches!(Header::read(frame.as_bytes()), Ok((Header::Hello(_), _))) {
+                    return self.greet(client, frame.as_bytes(), limits).await;
+                }
+            }
+            // An end within a message is a connection that broke.
+            Some(Ok(Decoded::Error(error)))
+                if matches!(error.fault, FrameFault::TooLong { .. }) => {}
+            _ => return None,
         }
         client.rx = Box::new(Begun {
-            first: Some(first),
+            first,
             rx: client.rx,
         });
         Some(client)
@@ -89,13 +98,14 @@ impl Links {
                     let greeted = poll_fn(|cx| end.lock().poll_greeted(cx));
                     // A client that does not read is lost, and shows that by itself.
                     let _ = timeout(limits.handshake, greeted).await;
+                    end.lock().wake();
                     return link;
                 }
                 Err(refused) => refused,
             },
             _ => {
                 let detail = "the first message is no greeting of a link";
-                (carrier, refusal(RefusalCode::Version, detail))
+                (carrier, Refusal::new(RefusalCode::Version, detail))
             }
         };
         self.stats.attached(Attach::Refused(refusal.code));
@@ -120,7 +130,7 @@ impl Links {
     ) -> Result<(Shared, Option<Link>), (Link, Refusal)> {
         let Some(principal) = carrier.peer.principal.clone() else {
             let detail = "a link is kept for clients that have authenticated";
-            return Err((carrier, refusal(RefusalCode::Auth, detail)));
+            return Err((carrier, Refusal::new(RefusalCode::Auth, detail)));
         };
         let new_end = |other: Option<&Shared>| {
             let account = other.map(|end| Arc::clone(&end.lock().account));
@@ -182,7 +192,7 @@ impl LinkSource for Links {
 impl FrameStream for Begun {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         match self.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(Decoded::Frame(first)))),
+            Some(first) => Poll::Ready(Some(first)),
             None => self.rx.poll_next(cx),
         }
     }
@@ -222,7 +232,7 @@ fn attach(
         .map_err(|(carrier, error)| {
             let refusal = Refusal {
                 rx,
-                ..refusal(RefusalCode::Gap, error.to_string())
+                ..Refusal::new(RefusalCode::Gap, error.to_string())
             };
             // Without these numbers there is no way on.
             end.fail(broken(error));
@@ -237,14 +247,5 @@ fn new_keys() -> NewKeys {
         link: random(),
         epoch: random(),
         key: ResumeKey(random() + &random()),
-    }
-}
-
-fn refusal(code: RefusalCode, detail: impl Into<String>) -> Refusal {
-    Refusal {
-        code,
-        rx: 0,
-        retry_after_ms: None,
-        detail: detail.into(),
     }
 }

@@ -42,6 +42,8 @@ pub struct Reader<R> {
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
+    /// Bytes were read since this was last cleared.
+    has_progressed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,7 @@ impl<R> Reader<R> {
             peer_framing,
             needs_read: false,
             stage: Stage::Open,
+            has_progressed: false,
         }
     }
 
@@ -128,7 +131,10 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
             }
             match self.input.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
-                Poll::Ready(Ok(_)) => self.needs_read = false,
+                Poll::Ready(Ok(_)) => {
+                    self.needs_read = false;
+                    self.has_progressed = true;
+                }
                 Poll::Ready(Err(source)) => {
                     self.close();
                     let context = "reading from the peer";
@@ -140,6 +146,10 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                 }
             }
         }
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        std::mem::take(&mut self.has_progressed)
     }
 }
 

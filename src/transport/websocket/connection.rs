@@ -71,6 +71,8 @@ pub(super) struct Connection<S> {
     /// A control frame of the receiving half is to be flushed by it.
     is_owed: bool,
     liveness: Liveness,
+    /// Bytes have come since this was last cleared.
+    pub(super) has_progressed: bool,
     /// Runs while grown buffers wait to be given back.
     quiet: Option<Pin<Box<Sleep>>>,
     closing: Option<Pin<Box<Sleep>>>,
@@ -111,6 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             unsent: None,
             is_owed: false,
             liveness: Liveness::new(limits.http_keepalive),
+            has_progressed: false,
             quiet: None,
             closing: None,
             receiver: None,
@@ -185,6 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn count_received(&mut self) -> usize {
         let received = mem::take(&mut self.io().received);
         self.liveness.received |= received > 0;
+        self.has_progressed |= received > 0;
         received
     }
 

@@ -37,10 +37,18 @@ pub async fn open(
     setup: &Setup,
     offered: Option<&'static str>,
 ) -> Result<Opened, OpenError> {
+    upgrade(&HttpClient::new(to, setup)?, to, offered).await
+}
+
+/// The same with a client of that server, which keeps cookies.
+pub(super) async fn upgrade(
+    client: &HttpClient,
+    to: &Endpoint,
+    offered: Option<&'static str>,
+) -> Result<Opened, OpenError> {
     let Endpoint::Http(web) = to else {
         return Err(OpenError::wrong_scheme(to));
     };
-    let client = HttpClient::new(to, setup)?;
     let key = generate_key();
     let mut request = client.request(Method::GET, &web.path, "")?;
     for (name, value) in [
@@ -79,7 +87,7 @@ pub async fn open(
             is_chosen,
         })
     };
-    let within = setup.limits.handshake;
+    let within = client.limits.handshake;
     let opened = timeout(within, opening).await;
     opened.unwrap_or_else(|_| Err(open_error::timed_out(to, "the handshake", within)))
 }

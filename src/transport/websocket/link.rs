@@ -10,6 +10,7 @@
 //! 1001, a process that is killed nothing.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -20,9 +21,10 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
-use super::handshake::{Opened, open};
+use super::handshake::{Opened, upgrade};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
+use crate::transport::http::client::HttpClient;
 use crate::transport::resumable::{self, SUBPROTOCOL};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
@@ -56,9 +58,12 @@ where
 pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     let name = to.to_string();
     let offered = setup.links.as_ref().map(|_| SUBPROTOCOL);
-    let opened = open(to, setup, offered).await?;
+    let http = HttpClient::new(to, setup)?;
+    let opened = upgrade(&http, to, offered).await?;
     match &setup.links {
-        Some(links) if opened.is_chosen => Box::pin(resume(opened, to, name, setup, links)).await,
+        Some(links) if opened.is_chosen => {
+            Box::pin(resume(opened, http, to, name, setup, links)).await
+        }
         _ => Ok(client(opened, name, &setup.limits)),
     }
 }
@@ -79,16 +84,20 @@ pub(in crate::transport) async fn connect_link(
         protocol: HttpProtocol::WebSocket,
         ..address.clone()
     });
-    let opened = open(&at, setup, Some(SUBPROTOCOL)).await.ok()?;
+    let http = HttpClient::new(&at, setup).ok()?;
+    let opened = upgrade(&http, &at, Some(SUBPROTOCOL)).await.ok()?;
     if !opened.is_chosen {
         return None;
     }
-    resume(opened, &at, to.to_string(), setup, links).await.ok()
+    let link = resume(opened, http, &at, to.to_string(), setup, links);
+    link.await.ok()
 }
 
-/// A resumable link, whose first connection is open.
+/// A resumable link, whose first connection is open. All its connections share the cookies of `http`,
+/// by which a balancer finds the relay again.
 async fn resume(
     opened: Opened,
+    http: HttpClient,
     to: &Endpoint,
     name: String,
     setup: &Setup,
@@ -96,12 +105,12 @@ async fn resume(
 ) -> Result<Link, OpenError> {
     let limits = resumable::carrier_limits(&setup.limits);
     let first = client(opened, name.clone(), &limits);
-    let (to, own) = (to.clone(), setup.clone());
+    let (http, to) = (Arc::new(http), to.clone());
     let dial: resumable::Dial = Arc::new(move || {
-        let (to, setup) = (to.clone(), own.clone());
+        let (http, to) = (Arc::clone(&http), to.clone());
         let (name, limits) = (name.clone(), Arc::clone(&limits));
         Box::pin(async move {
-            let opened = open(&to, &setup, Some(SUBPROTOCOL)).await?;
+            let opened = upgrade(&http, &to, Some(SUBPROTOCOL)).await?;
             Ok(opened.is_chosen.then(|| client(opened, name, &limits)))
         })
     });
@@ -183,6 +192,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Half<S> {
 
     fn ended_cleanly(&self) -> bool {
         self.connection.lock().is_orderly
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        mem::take(&mut self.connection.lock().has_progressed)
     }
 }
 
