@@ -9,8 +9,13 @@
 //!
 //! # Why
 //!
-//! **Numbers and generations, both.** A late message of a connection that was given up is refused
-//! by its generation, and again by its number; either suffices, and a fault in one does no harm.
+//! **Numbers and generations, both.** A connection that was given up is not read any more, and an
+//! older generation begins none; what comes late or twice all the same is refused by its number.
+//! Either suffices, and a fault in one does no harm.
+//!
+//! **No room is reserved for cancellations.** Messages keep their order, so one never overtakes what
+//! waits before it; and neither direction waits for the other, so one that is full holds back no
+//! cancellation of the other side.
 //!
 //! **An acknowledgement means that the message was handled**: it is in the next queue of this
 //! process. What was not acknowledged is sent again, so nothing is lost; what comes twice is dropped
