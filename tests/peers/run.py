@@ -251,8 +251,14 @@ def matrix(agents, ways, relay, root, jobs, patience=PATIENCE):
         run = Run(agent, way, relay, root, patience).go()
         if way.name == "direct":
             direct[agent.name] = run
+        transparent = not run.wrong
         if agent.name in direct:
             run.against(direct[agent.name])
+        if run.wrong and transparent and agent.name in direct:
+            # The relay has changed nothing, and some agents divide a text otherwise on a busy machine.
+            folder = root / ("again-" + way.name)
+            again = [Run(agent, other, relay, folder, patience).go() for other in (WAYS[0], way)]
+            run = again[1].against(again[0])
         with lock:
             results.append(run.report())
 
