@@ -18,6 +18,10 @@ use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, ServerR
 use crate::transport::http::headers::lists;
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
+/// The subprotocol that is offered first, and means nothing: some servers choose the first one
+/// whatever it is, such as those on the npm package `ws`, and do not speak it.
+const PLAIN: &str = "acp";
+
 /// An open WebSocket.
 pub struct Opened {
     /// Its stream.
@@ -61,10 +65,10 @@ pub(super) async fn upgrade(
         request.headers_mut().insert(name, value);
     }
     if let Some(protocol) = offered {
-        let protocol = HeaderValue::from_static(protocol);
-        request
-            .headers_mut()
-            .insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+        let protocols = HeaderValue::from_str(&format!("{PLAIN}, {protocol}"));
+        let protocols = protocols.map_err(|fault| not_spoken(to, fault))?;
+        let fields = request.headers_mut();
+        fields.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
     }
     client.connect().await?;
     let opening = async {
@@ -105,7 +109,8 @@ fn check(fields: &HeaderMap, key: &str, offered: Option<&str>) -> Result<bool, &
     }
     let chosen: Vec<_> = fields.get_all(SEC_WEBSOCKET_PROTOCOL).iter().collect();
     let is_chosen = offered.is_some_and(|offered| chosen == [offered]);
-    if fields.contains_key(SEC_WEBSOCKET_EXTENSIONS) || (!chosen.is_empty() && !is_chosen) {
+    let is_plain = chosen.is_empty() || (offered.is_some() && chosen == [PLAIN]);
+    if fields.contains_key(SEC_WEBSOCKET_EXTENSIONS) || !(is_plain || is_chosen) {
         return Err("it chose an extension or a protocol that was not offered");
     }
     Ok(is_chosen)
