@@ -97,6 +97,7 @@ impl AgentRelay {
         })?;
         let file = |kind: &str| folder.join(format!("{name}.{kind}"));
         let at = |kind: &str| OsString::from(format!("unix:{}", file(kind).display()));
+        // Older versions have a socket of another name; their relays know no links.
         options.extend(["--listen".into(), at("link")]);
         if options.iter().any(|option| option == "--admin") {
             options.push(at("admn"));

@@ -11,8 +11,9 @@
 //! `translation` again when the other side uses a dialect.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
-//! and with which errors. `link_status` tells the client of outages. `note` is what happened besides. `summary`, with
-//! `known_values`, `tokens` and `trace_context`, describes messages for observers. `rejected`
+//! and with which errors. `link_status` tells the client of outages. `note` is what happened
+//! besides. `summary`, with `known_values`, `tokens` and `trace_context`, describes messages for
+//! observers. `rejected`
 //! handles what cannot be passed on, and `non_json` keeps what an agent prints.
 //!
 //! # Why

@@ -37,5 +37,5 @@ pub use header::{
 };
 pub use replay_buffer::{Exhausted, ReplayBuffer, Size, WrongAck};
 pub use retention::{Backoff, Retention};
-pub use state::{AttachError, LinkCounts, LinkState, Received, WINDOW};
+pub use state::{AttachError, LinkState, Received, WINDOW};
 pub use table::{LinkTable, NewKeys};

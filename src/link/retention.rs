@@ -24,15 +24,6 @@ pub struct Retention {
     pub limit: Duration,
 }
 
-impl Default for Retention {
-    fn default() -> Self {
-        Self {
-            idle: Duration::from_secs(10 * 60),
-            limit: Duration::from_secs(24 * 60 * 60),
-        }
-    }
-}
-
 impl Backoff {
     /// The time to the next attempt; `random` is from 0 to 1, and `retry_after` what the peer asked
     /// for.

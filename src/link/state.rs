@@ -32,7 +32,6 @@ pub struct LinkState {
     received: VecDeque<Frame>,
     received_bytes: usize,
     unacknowledged: Unacknowledged,
-    counts: LinkCounts,
 }
 
 /// What was handled since the last acknowledgement.
@@ -42,21 +41,6 @@ struct Unacknowledged {
     bytes: usize,
     /// When the first of them was handled.
     since: Option<Duration>,
-}
-
-/// What has happened on a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounts {
-    /// Attachments.
-    pub attached: u64,
-    /// Messages that were written again.
-    pub repeated: u64,
-    /// Messages that came twice, and were dropped.
-    pub duplicates: u64,
-    /// Messages of an attachment that was replaced.
-    pub stale: u64,
-    /// Messages that came before one that is missing.
-    pub gaps: u64,
 }
 
 /// What becomes of a received message.
@@ -107,7 +91,6 @@ impl LinkState {
             received: VecDeque::new(),
             received_bytes: 0,
             unacknowledged: Unacknowledged::default(),
-            counts: LinkCounts::default(),
         }
     }
 
@@ -125,8 +108,7 @@ impl LinkState {
         }
         self.sent.acknowledge(rx - 1)?;
         self.detach();
-        self.counts.repeated += self.sent.rewind() as u64;
-        self.counts.attached += 1;
+        self.sent.rewind();
         self.generation = generation;
         self.is_attached = true;
         self.window = window.min(WINDOW);
@@ -190,15 +172,12 @@ impl LinkState {
         #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
         let (generation, seq) = self.unchecked(generation, seq);
         if generation != self.generation || !self.is_attached {
-            self.counts.stale += 1;
             return Received::Stale;
         }
         if seq < self.expected {
-            self.counts.duplicates += 1;
             return Received::Duplicate;
         }
         if seq > self.expected {
-            self.counts.gaps += 1;
             return Received::Gap;
         }
         // Messages without bytes would fit in any window.
@@ -279,12 +258,6 @@ impl LinkState {
         (self.expected - 1).saturating_sub(self.received.len() as u64)
     }
 
-    /// Whether there is an attachment.
-    #[must_use]
-    pub const fn is_attached(&self) -> bool {
-        self.is_attached
-    }
-
     /// The number that is received next, for the greeting of an attachment.
     #[must_use]
     pub const fn expected(&self) -> u64 {
@@ -301,11 +274,5 @@ impl LinkState {
     #[must_use]
     pub const fn sent(&self) -> &ReplayBuffer {
         &self.sent
-    }
-
-    /// What has happened.
-    #[must_use]
-    pub const fn counts(&self) -> &LinkCounts {
-        &self.counts
     }
 }

@@ -90,18 +90,6 @@ impl<T> LinkTable<T> {
         self.links.remove(link).map(|kept| kept.value)
     }
 
-    /// How many links there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.links.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
-    }
-
     fn begin(
         &mut self,
         hello: &Hello,

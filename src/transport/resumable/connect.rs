@@ -9,6 +9,7 @@ use super::dialer::Dialer;
 use super::end::LinkEnd;
 use super::half;
 use super::links::Links;
+use super::stats::KeptBytes;
 use crate::jsonrpc::Limits;
 use crate::transport::{Link, OpenError, OpenErrorKind};
 
@@ -30,8 +31,8 @@ pub(in crate::transport) async fn connect(
     };
     let begun = Dialer::begin_link(carrier, dial, limits.handshake).await;
     let (dialer, carrier, welcome) = begun.map_err(|error| fail(error.to_string()))?;
-    let stats = Arc::clone(&links.stats);
-    let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), stats, Arc::default());
+    let kept = KeptBytes::new(&links.stats, None);
+    let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), kept);
     let numbers = (welcome.generation, welcome.rx, welcome.window);
     let attached = end.attach(carrier, numbers, None);
     attached.map_err(|(_, error)| fail(error.to_string()))?;

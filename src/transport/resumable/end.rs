@@ -1,34 +1,31 @@
 //! One end of a resumable link: reads and writes the current attachment, and gets or awaits the next
 //! one.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future as _;
 use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Buf as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::attachment::{Attachment, Fault, Stderr};
 use super::dialer::Dialer;
 use super::outages::OutageLog;
-use super::stats::{LinkStats, TOTAL};
+use super::stats::KeptBytes;
 use super::wire::{broken, encode, with_header};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
 use crate::link::{Attach, AttachError, End, Header, LinkState, Received, WINDOW};
-use crate::transport::liveness::{Due, Liveness};
+use crate::transport::liveness::Due;
 use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
 
 /// Bytes that are read before other work is done.
 const READ_BUDGET: usize = 64 << 10;
-/// Most messages of the link itself that wait.
-const MAX_CONTROL: usize = 64;
 /// Time for the answer to a ping, once the network may have changed.
 const PROBE: Duration = Duration::from_secs(3);
 /// What a message that waits costs besides its bytes.
@@ -41,11 +38,8 @@ pub(super) struct LinkEnd {
     /// How the client's end gets the next attachment; the server's end awaits it.
     pub(super) dialer: Option<Dialer>,
     limits: Arc<Limits>,
-    stats: Arc<LinkStats>,
-    /// The bytes that wait without an attachment, of all links of the principal.
-    pub(super) account: Arc<AtomicUsize>,
-    /// Those of this link.
-    kept: usize,
+    /// The bytes that wait without an attachment.
+    pub(super) kept: KeptBytes,
     /// Since when there has been no attachment.
     pub(super) away_since: Option<Instant>,
     /// The peer has sent something, so that it knows the link; until then it is awaited for the time
@@ -70,46 +64,17 @@ pub(super) struct LinkEnd {
     pub(super) stderr: Option<Stderr>,
     /// Attachments that were given up, which a broken receiver still reads.
     #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
-    stale: Vec<Link>,
-}
-
-/// Receives what the processes of attachments write to stderr.
-pub(super) type Stderr = Arc<dyn Fn(&[u8]) + Send + Sync>;
-
-/// The connection that carries the link now.
-struct Attachment {
-    link: Link,
-    liveness: Liveness,
-    /// Messages of the link itself, which are written first.
-    control: VecDeque<Frame>,
-    is_unflushed: bool,
-    /// The peer has sent a message over it.
-    is_good: bool,
-}
-
-/// Why an attachment has ended.
-enum Fault {
-    /// It is lost; the next one continues.
-    Lost(String),
-    /// The peer or its messages are not as they have to be: the link ends.
-    Broken(LinkError),
+    stale: Vec<Attachment>,
 }
 
 impl LinkEnd {
-    pub(super) fn new(
-        dialer: Option<Dialer>,
-        limits: Arc<Limits>,
-        stats: Arc<LinkStats>,
-        account: Arc<AtomicUsize>,
-    ) -> Self {
+    pub(super) fn new(dialer: Option<Dialer>, limits: Arc<Limits>, kept: KeptBytes) -> Self {
         Self {
             state: LinkState::default(),
             attachment: None,
             dialer,
             limits,
-            stats,
-            account,
-            kept: 0,
+            kept,
             away_since: None,
             is_known: false,
             unknown_timer: None,
@@ -137,7 +102,7 @@ impl LinkEnd {
     #[expect(clippy::result_large_err, reason = "once for each connection")]
     pub(super) fn attach(
         &mut self,
-        mut link: Link,
+        link: Link,
         (generation, rx, window): (u64, u64, u64),
         greeting: Option<Frame>,
     ) -> Result<(), (Link, AttachError)> {
@@ -150,18 +115,15 @@ impl LinkEnd {
         self.settle();
         match self.away_since.take() {
             Some(since) => self.restored(&link.peer.name, since),
-            None => self.stats.attached(Attach::New),
+            None if !self.is_known => self.kept.stats().attached(Attach::New),
+            None => {}
         }
-        self.capture(&mut link);
+        // A client shows with an acknowledgement that it was welcomed.
+        let first = greeting.unwrap_or_else(|| self.acknowledgement());
+        let mut attachment = Attachment::new(link, first, self.limits.http_keepalive);
+        attachment.capture(self.stderr.clone());
         self.end_sent = false;
-        self.attachment = Some(Attachment {
-            link,
-            liveness: Liveness::new(self.limits.http_keepalive),
-            // A client shows with an acknowledgement that it was welcomed.
-            control: [greeting.unwrap_or_else(|| self.acknowledgement())].into(),
-            is_unflushed: false,
-            is_good: false,
-        });
+        self.attachment = Some(attachment);
         self.wake();
         Ok(())
     }
@@ -178,13 +140,8 @@ impl LinkEnd {
         if let Err(fault) = self.write(cx) {
             self.end_attachment(fault);
         }
-        let is_done =
-            |attachment: &Attachment| attachment.control.is_empty() && !attachment.is_unflushed;
-        if self
-            .attachment
-            .as_ref()
-            .is_some_and(|attachment| !is_done(attachment))
-        {
+        let attachment = self.attachment.as_ref();
+        if attachment.is_some_and(|attachment| !attachment.is_greeted()) {
             return Poll::Pending;
         }
         // What waits for the socket is the conversation's.
@@ -195,18 +152,10 @@ impl LinkEnd {
     /// Ends the link: there will be no further attachment. A peer that is attached is told why, if
     /// it reads.
     pub(super) fn fail(&mut self, error: LinkError) {
-        if let Some(Attachment { mut link, .. }) = self.attachment.take() {
-            let (code, _) = closing::code(CloseReason::Violation);
-            let reason = error.to_string();
-            let end = encode(&Header::End(Box::new(End { code, reason })));
-            let mut cx = Context::from_waker(Waker::noop());
-            if matches!(link.tx.poll_ready(&mut cx), Poll::Ready(Ok(()))) {
-                // It is dropped next.
-                let _ = link.tx.start_send(end);
-                let _ = link.tx.poll_flush(&mut cx);
-            }
+        if let Some(attachment) = self.attachment.take() {
+            attachment.end(&error);
         }
-        self.release();
+        self.kept.set(0);
         self.away_since = None;
         self.failed = true;
         self.error = Some(error);
@@ -275,7 +224,7 @@ impl LinkEnd {
             });
         }
         if self.attachment.is_none() {
-            self.keep(frame.len() + OVERHEAD);
+            self.kept.set(self.kept.bytes() + frame.len() + OVERHEAD);
         }
         self.state.send(frame).map_err(broken)?;
         Ok(())
@@ -290,7 +239,7 @@ impl LinkEnd {
             self.drive_writer(cx);
         }
         let is_done = |attachment: &Attachment| {
-            !attachment.is_unflushed && (self.peer_end.is_some() || !self.state.has_unwritten())
+            !attachment.is_unflushed() && (self.peer_end.is_some() || !self.state.has_unwritten())
         };
         match self.attachment.as_ref().is_none_or(is_done) {
             true => Poll::Ready(()),
@@ -306,7 +255,7 @@ impl LinkEnd {
             return Poll::Pending;
         }
         match &mut self.attachment {
-            Some(attachment) => attachment.link.tx.poll_close(cx, why).map(drop),
+            Some(attachment) => attachment.poll_close(cx, why),
             None => Poll::Ready(()),
         }
     }
@@ -317,59 +266,40 @@ impl LinkEnd {
         self.closing.get_or_insert(CloseReason::PeerFailed);
         let _ = self.write(&mut Context::from_waker(Waker::noop()));
         self.attachment = None;
-        self.release();
+        self.kept.set(0);
         self.failed = true;
     }
 
     /// Has the processes of attachments pass on their stderr.
     pub(super) fn capture_stderr(&mut self, stderr: Stderr) {
-        self.stderr = Some(stderr);
-        if let Some(mut attachment) = self.attachment.take() {
-            self.capture(&mut attachment.link);
-            self.attachment = Some(attachment);
+        if let Some(attachment) = &mut self.attachment {
+            attachment.capture(Some(Arc::clone(&stderr)));
         }
+        self.stderr = Some(stderr);
     }
 
     /// Signals the processes of the attachment.
     pub(super) fn signal(&mut self, step: StopStep) {
         if let Some(attachment) = &mut self.attachment {
-            attachment.link.guard.signal(step);
-        }
-    }
-
-    fn capture(&self, link: &mut Link) {
-        if let Some(stderr) = self.stderr.clone() {
-            let callback = Box::new(move |bytes: &[u8]| stderr(bytes));
-            link.guard.capture_stderr(callback);
+            attachment.signal(step);
         }
     }
 
     /// Whether both ends have said that the link ends, or nothing more can be said.
     fn is_over(&self) -> bool {
         let is_told = || match &self.attachment {
-            Some(attachment) => self.end_sent && !attachment.is_unflushed,
+            Some(attachment) => self.end_sent && !attachment.is_unflushed(),
             None => true,
         };
         self.failed || (self.peer_end.is_some() && is_told())
     }
 
     fn has_room(&self) -> bool {
-        let full = self.account.load(Ordering::Relaxed) >= TOTAL / 2 || self.stats.is_full();
-        let limit = match full {
+        let limit = match self.kept.is_full() {
             true => READ_BUDGET.min(self.limits.link_bytes),
             false => self.limits.link_bytes,
         };
         self.state.has_room(limit)
-    }
-
-    /// The same while the link is written. What has come meanwhile wakes the task, which may have
-    /// read the link already.
-    fn drive_writer(&mut self, cx: &mut Context<'_>) {
-        let before = (self.state.expected(), self.peer_end, self.failed);
-        self.drive(cx);
-        if (self.state.expected(), self.peer_end, self.failed) != before {
-            cx.waker().wake_by_ref();
-        }
     }
 
     /// Gets an attachment if there is none, and reads and writes the one there is.
@@ -412,6 +342,16 @@ impl LinkEnd {
         }
     }
 
+    /// Drives the link while it is written. What comes meanwhile wakes the task, which may have read
+    /// the link already.
+    fn drive_writer(&mut self, cx: &mut Context<'_>) {
+        let before = (self.state.expected(), self.peer_end, self.failed);
+        self.drive(cx);
+        if (self.state.expected(), self.peer_end, self.failed) != before {
+            cx.waker().wake_by_ref();
+        }
+    }
+
     /// Ready when a lost client that may not know the link has been awaited for long enough.
     fn poll_unknown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_known {
@@ -434,26 +374,12 @@ impl LinkEnd {
                 cx.waker().wake_by_ref();
                 break;
             }
-            let Poll::Ready(received) = attachment.link.rx.poll_next(cx) else {
+            let Poll::Ready(frame) = attachment.poll_next(cx) else {
                 break;
             };
-            match received {
-                Some(Ok(Decoded::Frame(frame))) => {
-                    attachment.liveness.received = true;
-                    attachment.is_good = true;
-                    budget = budget.saturating_sub(frame.len());
-                    self.handle(frame)?;
-                }
-                Some(Ok(Decoded::Error(error))) => {
-                    return Err(Fault::Broken(LinkError::Framing(error)));
-                }
-                Some(Err(error)) => return Err(error.into()),
-                None => return Err(Fault::Lost("the connection has ended".to_owned())),
-            }
-        }
-        if let Some(attachment) = &mut self.attachment {
-            // A long message may take longer than the peer may be silent.
-            attachment.liveness.received |= attachment.link.rx.has_progressed();
+            let frame = frame?;
+            budget = budget.saturating_sub(frame.len());
+            self.handle(frame)?;
         }
         self.write(cx)?;
         self.poll_timers(cx)
@@ -461,14 +387,11 @@ impl LinkEnd {
 
     #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
     fn read_stale(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        for mut link in mem::take(&mut self.stale) {
-            while let Poll::Ready(received) = link.rx.poll_next(cx) {
-                let Some(Ok(Decoded::Frame(frame))) = received else {
-                    break;
-                };
+        for mut attachment in mem::take(&mut self.stale) {
+            while let Poll::Ready(Ok(frame)) = attachment.poll_next(cx) {
                 self.handle(frame)?;
             }
-            self.stale.push(link);
+            self.stale.push(attachment);
         }
         Ok(())
     }
@@ -524,19 +447,16 @@ impl LinkEnd {
         acknowledged.map_err(|error| Fault::Broken(broken(error)))
     }
 
-    /// Queues a message of the link itself; none for a peer that asks for answers and reads none.
     fn control(&mut self, header: &Header) {
-        if let Some(attachment) = &mut self.attachment
-            && attachment.control.len() < MAX_CONTROL
-        {
-            attachment.control.push_back(encode(header));
+        if let Some(attachment) = &mut self.attachment {
+            attachment.control(header);
         }
     }
 
     /// Writes what is due, as far as the attachment takes it at once.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         while let Some(attachment) = &mut self.attachment {
-            let Poll::Ready(ready) = attachment.link.tx.poll_ready(cx) else {
+            let Poll::Ready(ready) = attachment.poll_ready(cx) else {
                 return Ok(());
             };
             ready?;
@@ -544,23 +464,18 @@ impl LinkEnd {
                 break;
             };
             if let Some(attachment) = &mut self.attachment {
-                attachment.link.tx.start_send(frame)?;
-                attachment.is_unflushed = true;
+                attachment.start_send(frame)?;
             }
         }
-        if let Some(attachment) = &mut self.attachment
-            && attachment.is_unflushed
-            && let Poll::Ready(flushed) = attachment.link.tx.poll_flush(cx)
-        {
-            flushed?;
-            attachment.is_unflushed = false;
+        match &mut self.attachment {
+            Some(attachment) => attachment.flush(cx),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What is written next.
     fn next_frame(&mut self) -> Option<Frame> {
-        if let Some(frame) = self.attachment.as_mut()?.control.pop_front() {
+        if let Some(frame) = self.attachment.as_mut()?.next_control() {
             return Some(frame);
         }
         let has_peer = self.peer_end.is_none();
@@ -605,7 +520,7 @@ impl LinkEnd {
             self.write(cx)?;
         }
         while let Some(attachment) = &mut self.attachment {
-            let is_full = attachment.is_unflushed;
+            let is_full = attachment.is_unflushed();
             let Poll::Ready(due) = attachment.liveness.poll(is_full, cx) else {
                 break;
             };
@@ -638,10 +553,8 @@ impl LinkEnd {
             return;
         }
         self.state.detach();
-        let name = attachment.link.peer.name.clone();
+        let name = attachment.name().to_owned();
         self.away_since = Some(Instant::now());
-        #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
-        self.stale.push(attachment.link);
         match &mut self.dialer {
             Some(dialer) => {
                 dialer.restart(why, attachment.is_good);
@@ -659,13 +572,14 @@ impl LinkEnd {
         if let Some(watch) = &self.watch {
             watch(Presence::Lost(why));
         }
-        self.release();
-        self.keep(self.unacknowledged());
+        self.kept.set(unacknowledged(&self.state));
+        #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
+        self.stale.push(attachment);
     }
 
     fn restored(&mut self, name: &str, since: Instant) {
         let away = since.elapsed();
-        self.stats.attached(Attach::Resumed(away));
+        self.kept.stats().attached(Attach::Resumed(away));
         if self.dialer.is_some() {
             if self.outages.end() {
                 tracing::warn!(
@@ -683,31 +597,12 @@ impl LinkEnd {
         }
     }
 
-    /// Counts bytes that wait without an attachment.
-    fn keep(&mut self, bytes: usize) {
-        self.kept += bytes;
-        self.account.fetch_add(bytes, Ordering::Relaxed);
-        self.stats.keep(bytes);
-    }
-
-    fn unacknowledged(&self) -> usize {
-        let sent = self.state.sent();
-        sent.bytes() + sent.len() * OVERHEAD
-    }
-
-    /// Releases what was kept and is acknowledged by now.
+    /// Releases what waited without an attachment and is acknowledged by now.
     fn settle(&mut self) {
-        if self.kept > 0 {
-            let kept = self.kept.min(self.unacknowledged());
-            self.release();
-            self.keep(kept);
+        if self.kept.bytes() > 0 {
+            let left = unacknowledged(&self.state);
+            self.kept.set(left.min(self.kept.bytes()));
         }
-    }
-
-    fn release(&mut self) {
-        let bytes = mem::take(&mut self.kept);
-        self.account.fetch_sub(bytes, Ordering::Relaxed);
-        self.stats.release(bytes);
     }
 
     pub(super) fn wake(&mut self) {
@@ -723,11 +618,8 @@ impl fmt::Debug for LinkEnd {
     }
 }
 
-impl From<LinkError> for Fault {
-    fn from(error: LinkError) -> Self {
-        match error {
-            LinkError::Io { .. } => Self::Lost(error.to_string()),
-            error => Self::Broken(error),
-        }
-    }
+/// What the messages take that the peer has not acknowledged, in bytes.
+fn unacknowledged(state: &LinkState) -> usize {
+    let sent = state.sent();
+    sent.bytes() + sent.len() * OVERHEAD
 }

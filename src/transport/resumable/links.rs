@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::end::LinkEnd;
 use super::half::{self, Shared};
-use super::stats::LinkStats;
+use super::stats::{KeptBytes, LinkStats};
 use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{FrameFault, Limits};
@@ -85,8 +85,8 @@ impl Links {
         Some(client)
     }
 
-    /// The same, with the first message on the connection.
-    pub(in crate::transport) async fn greet(
+    /// Answers the greeting of a client, which is the `first` message on its connection.
+    async fn greet(
         self: &Arc<Self>,
         carrier: Link,
         first: &[u8],
@@ -133,10 +133,9 @@ impl Links {
             return Err((carrier, Refusal::new(RefusalCode::Auth, detail)));
         };
         let new_end = |other: Option<&Shared>| {
-            let account = other.map(|end| Arc::clone(&end.lock().account));
-            let stats = Arc::clone(&self.stats);
-            let end = LinkEnd::new(None, Arc::clone(limits), stats, account.unwrap_or_default());
-            Arc::new(Mutex::new(end))
+            let other = other.map(|end| end.lock());
+            let kept = KeptBytes::new(&self.stats, other.as_ref().map(|end| &end.kept));
+            Arc::new(Mutex::new(LinkEnd::new(None, Arc::clone(limits), kept)))
         };
         let mut table = self.table.lock();
         let (mut welcome, end) = match table.open(hello, &principal, new_keys(), new_end) {

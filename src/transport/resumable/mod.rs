@@ -1,7 +1,7 @@
 //! A resumable link over attachments: WebSockets with the subprotocol [`SUBPROTOCOL`], or byte
 //! streams whose first message is a greeting.
 //!
-//! `end` is one end of a link, which reads and writes the current attachment; `half` makes a
+//! `end` is one end of a link, which reads and writes the current `attachment`; `half` makes a
 //! [`Link`](super::Link) of it. The client's end is made by `connect`, and connects again with
 //! `dialer`, which `network` wakes after sleep and when the network has changed; `outages` is what is
 //! logged of that. The server's end is made by [`Links`], which finds it for a client that comes
@@ -17,6 +17,7 @@
 //! **The end of a link is said and answered.** Everything else that ends an attachment is a loss,
 //! after which the client connects again, also to say that the link ends.
 
+mod attachment;
 mod connect;
 mod dialer;
 mod end;

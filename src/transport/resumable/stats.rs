@@ -28,17 +28,55 @@ impl LinkStats {
             events.on_attach(how);
         }
     }
+}
+
+/// The bytes that wait without an attachment in one link, which count for its principal and for the
+/// relay as well.
+#[derive(Debug)]
+pub(super) struct KeptBytes {
+    bytes: usize,
+    /// Those of all links of the principal.
+    of_principal: Arc<AtomicUsize>,
+    stats: Arc<LinkStats>,
+}
+
+impl KeptBytes {
+    /// None yet, of a link whose principal has `other` as well.
+    pub(super) fn new(stats: &Arc<LinkStats>, other: Option<&Self>) -> Self {
+        Self {
+            bytes: 0,
+            of_principal: other.map_or_else(Arc::default, |other| other.of_principal.clone()),
+            stats: Arc::clone(stats),
+        }
+    }
+
+    pub(super) const fn stats(&self) -> &Arc<LinkStats> {
+        &self.stats
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
 
     /// Whether no more bytes may wait.
     pub(super) fn is_full(&self) -> bool {
-        self.kept.load(Ordering::Relaxed) >= TOTAL
+        let all = [(&*self.of_principal, TOTAL / 2), (&self.stats.kept, TOTAL)];
+        let mut all = all.iter();
+        all.any(|(kept, most)| kept.load(Ordering::Relaxed) >= *most)
     }
 
-    pub(super) fn keep(&self, bytes: usize) {
-        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    /// So many bytes wait.
+    pub(super) fn set(&mut self, bytes: usize) {
+        for kept in [&*self.of_principal, &self.stats.kept] {
+            kept.fetch_add(bytes, Ordering::Relaxed);
+            kept.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
     }
+}
 
-    pub(super) fn release(&self, bytes: usize) {
-        self.kept.fetch_sub(bytes, Ordering::Relaxed);
+impl Drop for KeptBytes {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }

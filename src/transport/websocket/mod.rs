@@ -1,8 +1,8 @@
 //! Messages over WebSockets: `ws://` and `wss://`, one JSON text in a text message.
 //!
 //! tokio-tungstenite speaks the protocol; `connection` adds what it leaves to its user, over a
-//! `byte_stream` that follows its frames. `link` makes the halves of a link. `handshake` opens a connection as a client;
-//! connections to a listener come through `http::server`.
+//! `byte_stream` that follows its frames. `link` makes the halves of a link. `handshake` opens a
+//! connection as a client; connections to a listener come through `http::server`.
 //!
 //! # Why
 //! **No extension is negotiated.** Compression across messages of different trust leaks them, and
