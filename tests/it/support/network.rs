@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -23,7 +23,13 @@ pub(crate) enum Weather {
     Down,
     /// Nothing passes, and no side is told.
     Silent,
+    /// What new connections carry takes its time.
+    Slow,
 }
+
+/// What a slow connection carries at once, and the time between two of these.
+const PIECE: usize = 16 << 10;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Between the two ends; connections that were begun before a change have their old weather.
 pub(crate) struct Network {
@@ -84,8 +90,9 @@ async fn carry(
     {
         let (mut from_client, mut to_client) = client.split();
         let (mut from_server, mut to_server) = server.split();
-        let one = tokio::io::copy(&mut from_client, &mut to_server);
-        let other = tokio::io::copy(&mut from_server, &mut to_client);
+        let is_slow = *weather.borrow() == Weather::Slow;
+        let one = copy(&mut from_client, &mut to_server, is_slow);
+        let other = copy(&mut from_server, &mut to_client, is_slow);
         tokio::select! {
             _ = async { tokio::join!(one, other) } => return,
             _ = weather.changed() => {}
@@ -101,4 +108,22 @@ async fn carry(
         socket.set_zero_linger().unwrap();
     }
     let _ = client.shutdown().await;
+}
+
+/// Copies one way until its end, or until one side is gone.
+async fn copy(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    is_slow: bool,
+) {
+    let mut room = vec![0; PIECE];
+    while let Ok(count @ 1..) = from.read(&mut room).await {
+        if to.write_all(&room[..count]).await.is_err() {
+            return;
+        }
+        if is_slow {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    let _ = to.shutdown().await;
 }

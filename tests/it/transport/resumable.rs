@@ -195,6 +195,54 @@ fn a_silent_connection_is_replaced() {
 }
 
 #[test]
+fn a_message_that_takes_longer_than_a_peer_may_be_silent_arrives() {
+    run(async {
+        let limits = Limits {
+            http_keepalive: Duration::from_millis(500),
+            ..Limits::default()
+        };
+        let mut site = site("ws", limits).await;
+        site.network.weather.send_replace(Weather::Slow);
+        let (mut client, mut server) = site.link().await;
+        // Four seconds.
+        let large = Frame::from(format!("\"{}\"", "x".repeat(3 << 20)));
+        let reading = async {
+            assert!(received(&mut *server.rx).await == large);
+            send(&mut *server.tx, numbered(1)).await.unwrap();
+        };
+        let writing = async {
+            send(&mut *client.tx, large.clone()).await.unwrap();
+            assert_eq!(received(&mut *client.rx).await, numbered(1));
+        };
+        tokio::join!(reading, writing);
+    });
+}
+
+#[test]
+fn a_link_that_its_client_may_not_know_ends() {
+    run(async {
+        let limits = Limits {
+            handshake: Duration::from_secs(1),
+            ..Limits::default()
+        };
+        let mut site = site("ws", limits).await;
+        let hello = Hello {
+            v: vec![1],
+            generation: 1,
+            rx: 1,
+            window: WINDOW,
+            ..Hello::default()
+        };
+        let (greeted, connection) = site.greet(1, &hello).await;
+        assert!(matches!(greeted, Header::Welcome(_)));
+        let mut server = accept(&mut *site.listener).await;
+        drop(connection);
+        assert!(next(&mut *server.rx).await.unwrap().is_err());
+        assert!(next(&mut *server.rx).await.is_none());
+    });
+}
+
+#[test]
 fn two_ends_that_write_before_they_read_do_not_wait_for_each_other() {
     run(async {
         let mut site = site("ws", Limits::default()).await;
