@@ -56,6 +56,7 @@ mod translator;
 mod tree;
 mod validate;
 mod vectors;
+pub mod versions;
 
 pub use body::MessageBody;
 pub use detect::{DetectedDialect, Detector};

@@ -61,6 +61,8 @@ names! {
         Dropped = "dropped",
         /// The bridge answered the message itself.
         Answered = "answered",
+        /// Something that the other protocol version lacks was made up or stood in for.
+        Emulated = "emulated",
         /// An answer to a request of the bridge was consumed.
         Swallowed = "swallowed",
         /// A message waits for another one.

@@ -1,0 +1,213 @@
+//! The conversion for one conversation: the table `acp-v2`, and the state behind it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::exchange::{DIALECT, Exchange, Hop};
+use super::initialize::convert_result;
+use super::policies::VersionPolicies;
+use super::to_v1::ToV1;
+use super::to_v2::ToV2;
+use crate::dialect::library::{DialectError, Library};
+use crate::dialect::message::Message;
+use crate::dialect::methods::{MethodName, method_of};
+use crate::dialect::pending::MAX_OPEN;
+use crate::dialect::program::FiredRule;
+use crate::dialect::translation::{Forward, Translation};
+use crate::dialect::translator::Translator;
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Side, scan};
+
+/// The conversion between the peer that speaks v2 and the rest of the conversation, which is v1.
+#[derive(Debug)]
+pub struct VersionBridge {
+    peer: Side,
+    table: Translator,
+    state: State,
+    policies: VersionPolicies,
+    limits: Arc<Limits>,
+    /// The methods of requests that were sent to the peer, and to the other side.
+    asked: [PendingRequests<MethodName>; 2],
+    minted: u32,
+}
+
+/// The state of the conversion.
+#[derive(Debug)]
+pub(super) enum State {
+    /// The peer is an agent of v2.
+    ToV1(Box<ToV1>),
+    /// The peer is a client of v2.
+    ToV2(Box<ToV2>),
+}
+
+impl VersionBridge {
+    /// The conversion for the peer on side `peer`, while the request `initialize` with that id is
+    /// open.
+    ///
+    /// # Errors
+    /// The library lacks the table `acp-v2`.
+    pub(super) fn new(
+        library: &Library,
+        state: State,
+        policies: VersionPolicies,
+        limits: Arc<Limits>,
+        initialize: &IdBuf,
+    ) -> Result<Self, DialectError> {
+        let peer = match &state {
+            State::ToV1(_) => Side::Agent,
+            State::ToV2(_) => Side::Client,
+        };
+        let mut table = Translator::new(peer, library.program(DIALECT)?);
+        table.assume(Side::Client, initialize, "initialize", "initialize");
+        let mut asked = [MAX_OPEN; 2].map(PendingRequests::new);
+        let hop = match peer {
+            Side::Agent => Hop::Peer,
+            Side::Client => Hop::Other,
+        };
+        let _ = asked[hop as usize].insert(initialize.as_id(), "initialize".into());
+        Ok(Self {
+            peer,
+            table,
+            state,
+            policies,
+            limits,
+            asked,
+            minted: 0,
+        })
+    }
+
+    /// The side that speaks v2.
+    #[must_use]
+    pub const fn peer(&self) -> Side {
+        self.peer
+    }
+
+    /// Converts a message of the v2 peer: what is forwarded is canonical v1, what is sent back is v2.
+    pub fn read(&mut self, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+        let spelled = self.table.read(frame, at);
+        let frames = spelled.frames(frame);
+        let mut made = Translation {
+            forward: Forward::Frames(Vec::new()),
+            ..spelled
+        };
+        for frame in frames {
+            self.convert(Hop::Other, &frame, now, &mut made);
+        }
+        made
+    }
+
+    /// Converts a message to the v2 peer: what is forwarded is v2, what is sent back is canonical v1.
+    pub fn write(&mut self, frame: &Frame, _at: &Envelope, now: Instant) -> Translation {
+        let mut made = Translation {
+            forward: Forward::Frames(Vec::new()),
+            ..Translation::default()
+        };
+        self.convert(Hop::Peer, frame, now, &mut made);
+        made
+    }
+
+    /// When [`VersionBridge::expire`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::ToV1(state) => state.deadline(),
+            State::ToV2(state) => state.deadline(),
+        }
+    }
+
+    /// Does what is due, as if the v2 peer had sent something: what is forwarded is canonical v1.
+    pub fn expire(&mut self, now: Instant) -> Translation {
+        let mut made = Translation {
+            forward: Forward::Frames(Vec::new()),
+            ..Translation::default()
+        };
+        let mut out = Exchange::new(now, self.policies, self.minted);
+        match &mut self.state {
+            State::ToV1(state) => state.expire(&mut out),
+            State::ToV2(state) => state.expire(&mut out),
+        }
+        self.deliver(Hop::Other, out, &mut made);
+        made
+    }
+
+    /// Converts one message on its way `to` one of the two.
+    fn convert(&mut self, to: Hop, frame: &Frame, now: Instant, made: &mut Translation) {
+        let Scanned::Message(at) = scan(frame, &self.limits) else {
+            push(made, frame.clone());
+            return;
+        };
+        let from = match to {
+            Hop::Peer => Hop::Other,
+            Hop::Other => Hop::Peer,
+        };
+        let method = match at.kind.is_answer() {
+            // One that answers nothing is refused by the conversation.
+            true => match self.asked[from as usize].remove(at.id(frame)) {
+                Some((_, method)) => method,
+                None => return push(made, frame.clone()),
+            },
+            false => method_of(frame, &at),
+        };
+        let message = Message::parse(frame, &at, method);
+        let mut out = Exchange::new(now, self.policies, self.minted);
+        if &*message.method == "initialize" && at.kind == Kind::Result {
+            convert_result(self.peer, message, &mut out);
+        } else {
+            match (&mut self.state, to) {
+                (State::ToV1(state), Hop::Other) => state.from_peer(message, &mut out),
+                (State::ToV1(state), Hop::Peer) => state.from_other(message, &mut out),
+                (State::ToV2(state), Hop::Other) => state.from_peer(message, &mut out),
+                (State::ToV2(state), Hop::Peer) => state.from_other(message, &mut out),
+            }
+        }
+        self.deliver(to, out, made);
+    }
+
+    /// Adds what a state has made of a message on its way `to` one of the two.
+    fn deliver(&mut self, to: Hop, out: Exchange<'_>, made: &mut Translation) {
+        self.minted = out.minted;
+        made.notes.extend(out.notes);
+        for rule in out.rules {
+            made.fired.push(FiredRule {
+                dialect: DIALECT.into(),
+                rule: rule.into(),
+            });
+        }
+        for (hop, message) in out.sent {
+            if message.kind == Kind::Request {
+                let method = message.method.clone();
+                let _ = self.asked[hop as usize].insert(message.id.as_id(), method);
+            }
+            let frame = message.frame(true);
+            let frames = match hop {
+                Hop::Other => vec![frame],
+                Hop::Peer => self.spell(frame, made),
+            };
+            for frame in frames {
+                match hop == to {
+                    true => push(made, frame),
+                    false => made.replies.push(frame),
+                }
+            }
+        }
+    }
+
+    /// A message to the peer in the spelling of v2.
+    fn spell(&mut self, frame: Frame, made: &mut Translation) -> Vec<Frame> {
+        let Scanned::Message(at) = scan(&frame, &self.limits) else {
+            return vec![frame];
+        };
+        let spelled = self.table.write(&frame, &at);
+        let frames = spelled.frames(&frame);
+        made.notes.extend(spelled.notes);
+        made.fired.extend(spelled.fired);
+        // A request that cannot be spelled was answered in place of the peer.
+        made.replies.extend(spelled.replies);
+        frames
+    }
+}
+
+fn push(made: &mut Translation, frame: Frame) {
+    if let Forward::Frames(frames) = &mut made.forward {
+        frames.push(frame);
+    }
+}

@@ -1,0 +1,264 @@
+//! Who speaks which version, from the `initialize` exchange.
+//!
+//! The client keeps what it has negotiated: a v1 client gets 1, a v2 client 2. The agent is asked
+//! once, with the members of both versions, and once more on a new connection if it refuses the
+//! first offer, as agents that speak only v2 do. A `2` in the answer is no proof: agents of v1 echo
+//! whatever they are offered, and only those of v2 answer with an object `info`.
+
+use std::sync::Arc;
+
+use super::bridge::{State, VersionBridge};
+use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, error};
+use super::initialize::{Offered, offer, traits_of_agent, traits_of_client, traits_of_new_agent};
+use super::policies::VersionPolicies;
+use super::to_v1::ToV1;
+use super::to_v2::ToV2;
+use super::traits::Version;
+use crate::dialect::library::{DialectError, Library};
+use crate::dialect::message::Message;
+use crate::dialect::methods::method_of;
+use crate::dialect::text::JsonType;
+use crate::dialect::tree::Node;
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits};
+
+/// The negotiation of one conversation.
+#[derive(Debug)]
+pub struct Negotiation {
+    library: Arc<Library>,
+    limits: Arc<Limits>,
+    policies: VersionPolicies,
+    /// The versions that are configured for the client and the agent.
+    configured: [Option<Version>; 2],
+    state: Stage,
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Stage {
+    /// No `initialize` was seen.
+    Before,
+    /// The agent has been asked.
+    Asked(Asked),
+    /// The versions are known.
+    Done,
+}
+
+/// The open `initialize`.
+#[derive(Debug)]
+struct Asked {
+    client: Version,
+    id: IdBuf,
+    params: Node<'static>,
+    /// The answer to the first offer, once there was a second.
+    refused: Option<Frame>,
+}
+
+/// What is done with the client's `initialize`.
+#[derive(Debug)]
+pub enum Offer {
+    /// It passes.
+    Pass,
+    /// This is sent to the agent instead.
+    Send(Frame),
+    /// The client gets this error.
+    Refuse(Frame),
+}
+
+/// What is done with the agent's answer to it.
+#[derive(Debug)]
+pub enum Answer {
+    /// It passes; both speak the same version.
+    Pass,
+    /// The client gets this instead.
+    Send(Frame),
+    /// The agent is started or connected anew, and this is sent to it.
+    Retry(Frame),
+    /// Everything passes through this from now on, beginning with the answer.
+    Bridge(Box<VersionBridge>),
+}
+
+impl Negotiation {
+    /// A negotiation; `configured` overrules what the client and the agent show.
+    #[must_use]
+    pub fn new(
+        library: Arc<Library>,
+        limits: Arc<Limits>,
+        policies: VersionPolicies,
+        configured: [Option<Version>; 2],
+    ) -> Self {
+        Self {
+            library,
+            limits,
+            policies,
+            configured,
+            state: Stage::Before,
+        }
+    }
+
+    /// Whether the agent's answer is awaited.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.state, Stage::Asked(_))
+    }
+
+    /// Takes the client's `initialize`.
+    pub fn ask(&mut self, frame: &Frame, at: &Envelope) -> Offer {
+        if !matches!(self.state, Stage::Before) {
+            return Offer::Pass;
+        }
+        let message = Message::parse(frame, at, method_of(frame, at));
+        let number = version_number(&message);
+        let Some(number) = number else {
+            let what = "acp-relay: initialize needs a whole number as its protocolVersion";
+            return Offer::Refuse(error(&message.id, INVALID_PARAMS, what).frame(true));
+        };
+        let shown = match number >= 2 && is_object(&message, "/info") {
+            true => Version::Two,
+            false => Version::One,
+        };
+        let client = self.configured[0].unwrap_or(shown);
+        let asked = Asked {
+            client,
+            id: message.id.clone(),
+            params: message.body.to_static(),
+            refused: None,
+        };
+        let version = self.configured[1].unwrap_or(client);
+        let is_plain = !self.policies.hybrid_initialize && version == client;
+        let sent = match is_plain {
+            true => Offer::Pass,
+            false => Offer::Send(asked.frame(Offered::hybrid(version))),
+        };
+        self.state = Stage::Asked(asked);
+        sent
+    }
+
+    /// Takes an answer of the agent.
+    ///
+    /// # Errors
+    /// The library lacks the table of v2.
+    pub fn answered(&mut self, frame: &Frame, at: &Envelope) -> Result<Answer, DialectError> {
+        let Stage::Asked(asked) = &mut self.state else {
+            return Ok(Answer::Pass);
+        };
+        if at.id(frame) != asked.id.as_id() {
+            return Ok(Answer::Pass);
+        }
+        let message = Message::parse(frame, at, "initialize".into());
+        let spoken = spoken_version(&message, self.configured[1]);
+        if at.kind == Kind::Error || asked.refused.is_some() && spoken != Some(asked.wanted()) {
+            // One retry, and only where both versions are possible.
+            let retry = asked.refused.is_none() && self.configured[1].is_none();
+            let answer = match (retry, asked.refused.take()) {
+                (true, _) => {
+                    asked.refused = Some(frame.clone());
+                    return Ok(Answer::Retry(asked.frame(asked.second_offer())));
+                }
+                (false, Some(first)) => Answer::Send(first),
+                (false, None) => Answer::Pass,
+            };
+            self.state = Stage::Before;
+            return Ok(answer);
+        }
+        let Some(spoken) = spoken else {
+            let number = message.json_at("/protocolVersion").unwrap_or_default();
+            let number = String::from_utf8_lossy(&number).into_owned();
+            let what = format!("acp-relay: the agent answers protocol version {number}");
+            let error = error(&asked.id, INTERNAL_ERROR, &what).frame(true);
+            self.state = Stage::Before;
+            return Ok(Answer::Send(error));
+        };
+        let answer = match (asked.client, spoken) {
+            (Version::One, Version::One) => pass_v1(message),
+            (Version::Two, Version::Two) => Answer::Pass,
+            (Version::One, Version::Two) if !is_object(&message, "/capabilities/session") => {
+                let what = "acp-relay: the agent speaks v2 and has no sessions";
+                Answer::Send(error(&asked.id, INTERNAL_ERROR, what).frame(true))
+            }
+            (Version::One, Version::Two) => {
+                let client = traits_of_client(&asked.params);
+                let agent = traits_of_new_agent(&message.body);
+                if self.policies.refuse_client_tools && client.offers_tools {
+                    let what = "acp-relay: the agent speaks v2 and cannot use the client's files \
+                                and terminals";
+                    Answer::Send(error(&asked.id, INVALID_PARAMS, what).frame(true))
+                } else {
+                    let state = State::ToV1(Box::new(ToV1::new(client, agent)));
+                    self.bridge(state)?
+                }
+            }
+            (Version::Two, Version::One) => {
+                let agent = traits_of_agent(&message.body);
+                self.bridge(State::ToV2(Box::new(ToV2::new(agent))))?
+            }
+        };
+        self.state = Stage::Done;
+        Ok(answer)
+    }
+
+    fn bridge(&self, state: State) -> Result<Answer, DialectError> {
+        let Stage::Asked(asked) = &self.state else {
+            return Ok(Answer::Pass);
+        };
+        let limits = Arc::clone(&self.limits);
+        let bridge = VersionBridge::new(&self.library, state, self.policies, limits, &asked.id)?;
+        Ok(Answer::Bridge(Box::new(bridge)))
+    }
+}
+
+impl Asked {
+    /// The client's `initialize` with that offer.
+    fn frame(&self, offered: Offered) -> Frame {
+        let params = offer(&self.params, self.client, offered);
+        let id = self.id.clone();
+        Message::new(Kind::Request, id, "initialize", params).frame(true)
+    }
+
+    /// The version that an agent must speak that has refused the client's.
+    const fn wanted(&self) -> Version {
+        match self.client {
+            Version::One => Version::Two,
+            Version::Two => Version::One,
+        }
+    }
+
+    const fn second_offer(&self) -> Offered {
+        match self.client {
+            Version::One => Offered::hybrid(Version::Two),
+            Version::Two => Offered::PLAIN_V1,
+        }
+    }
+}
+
+/// The `protocolVersion` that a message states.
+fn version_number(message: &Message<'_>) -> Option<u64> {
+    let text = message.json_at("/protocolVersion")?;
+    std::str::from_utf8(&text).ok()?.parse().ok()
+}
+
+/// The version that an agent speaks, from its answer; `None` for one that cannot be used.
+fn spoken_version(answer: &Message<'_>, configured: Option<Version>) -> Option<Version> {
+    if configured.is_some() {
+        return configured;
+    }
+    match version_number(answer) {
+        Some(0) => None,
+        Some(2..) if is_object(answer, "/info") => Some(Version::Two),
+        // Some agents of v1 echo the number that they are offered, or leave it out.
+        _ => Some(Version::One),
+    }
+}
+
+fn is_object(message: &Message<'_>, at: &str) -> bool {
+    let found = message.get(at);
+    found.is_some_and(|value| value.kind() == JsonType::Object)
+}
+
+/// The answer of a v1 agent to a v1 client, which had not offered what such an agent echoes.
+fn pass_v1(mut message: Message<'_>) -> Answer {
+    if version_number(&message).is_none_or(|number| number < 2) {
+        return Answer::Pass;
+    }
+    message.set("/protocolVersion", Node::raw(b"1"));
+    Answer::Send(message.frame(true))
+}

@@ -1,0 +1,46 @@
+//! What the two peers have stated in `initialize`, as far as the conversion depends on it.
+
+/// A protocol version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// ACP v1.
+    One,
+    /// The draft of ACP v2.
+    Two,
+}
+
+/// The client of v1.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClientTraits {
+    /// It shows boolean config options.
+    pub(super) boolean_options: bool,
+    /// It shows terminals that are described under `_meta` (`terminal_output`).
+    pub(super) terminal_output: bool,
+    /// It reads `plan_update`.
+    pub(super) plans: bool,
+    /// It reads `notice` updates.
+    pub(super) notices: bool,
+    /// It reads `compaction_*` updates.
+    pub(super) compaction: bool,
+    /// It lets the agent use its files or terminals.
+    pub(super) offers_tools: bool,
+}
+
+/// The agent of v1.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentTraits {
+    pub(super) load: bool,
+    pub(super) resume: bool,
+    pub(super) list: bool,
+    pub(super) close: bool,
+    pub(super) delete: bool,
+    pub(super) fork: bool,
+    pub(super) logout: bool,
+}
+
+/// The agent of v2.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NewAgentTraits {
+    /// It starts MCP servers by a command (`session.mcp.stdio`).
+    pub(super) mcp_stdio: bool,
+}
