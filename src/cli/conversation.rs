@@ -15,13 +15,14 @@ use super::{exit, log_redaction};
 use crate::conversation::{Cause, Note};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, ErrorSource, Reason};
-use crate::observe::metrics::RecordingResult;
+use crate::observe::metrics::{AgentMetrics, RecordingResult};
 use crate::observe::{Event, NoteLogger, Observers, RuleCount};
 use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
 use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, PresenceCallback, Setup, StopStep,
+    Endpoint, Exit, Link, LinkGuard, OpenError, PresenceCallback, Restart, Setup, StderrCallback,
+    StopStep,
 };
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
@@ -41,11 +42,26 @@ pub(super) enum NoAgent {
     Stopped,
 }
 
+/// The hold of an agent that can be started, or connected to, once more.
+struct RestartableHold {
+    hold: Box<dyn LinkGuard>,
+    to: Endpoint,
+    setup: Setup,
+}
+
 /// The agent's hold; keeps the end of its stderr. What it writes there is counted and recorded.
 struct AgentHold {
     hold: Box<dyn LinkGuard>,
-    /// Where its stderr is recorded.
+    targets: StderrTargets,
+}
+
+/// What becomes of an agent's stderr.
+#[derive(Clone)]
+struct StderrTargets {
+    metrics: Option<Arc<AgentMetrics>>,
+    /// Where it is recorded.
     capture: Option<Arc<StderrCapture>>,
+    /// The end of it, once the agent has exited.
     tail: Arc<OnceLock<String>>,
 }
 
@@ -59,7 +75,13 @@ pub(super) async fn connect_agent(
         .requested
         .run_until_cancelled(registry::connect(to, setup));
     let agent = agent.await.ok_or(NoAgent::Stopped)?;
-    agent.map_err(NoAgent::Unreachable)
+    let mut link = agent.map_err(NoAgent::Unreachable)?;
+    link.guard = Box::new(RestartableHold {
+        hold: link.guard,
+        to: to.clone(),
+        setup: setup.clone(),
+    });
+    Ok(link)
 }
 
 /// Carries a conversation to its end, and records it if that is configured.
@@ -126,20 +148,12 @@ pub(super) async fn run_conversation(
     );
     let tail = Arc::new(OnceLock::new());
     let capture = recording.as_ref().map(ActiveRecording::capture);
-    let recorded_stderr = capture.clone();
-    agent.guard.capture_stderr(Box::new(move |bytes| {
-        if let Some(agent) = &agent_metrics {
-            agent.stderr(bytes.len());
-        }
-        if let Some(capture) = &recorded_stderr {
-            capture.push(bytes);
-        }
-    }));
-    agent.guard = Box::new(AgentHold {
-        hold: agent.guard,
+    let observed = StderrTargets {
+        metrics: agent_metrics,
         capture,
         tail: Arc::clone(&tail),
-    });
+    };
+    agent.guard = AgentHold::new(agent.guard, observed);
     let dialect_options = context.dialects.for_client(&client.peer).options();
     let limits = Arc::clone(limits);
     let run = proxy::run(
@@ -278,6 +292,67 @@ fn log_agent_failure(end: &End, tail: &str) {
     }
 }
 
+impl LinkGuard for RestartableHold {
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.hold.poll_exit(cx)
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        self.hold.signal(step);
+    }
+
+    fn capture_stderr(&mut self, callback: StderrCallback) {
+        self.hold.capture_stderr(callback);
+    }
+
+    fn watch_presence(&mut self, callback: PresenceCallback) {
+        self.hold.watch_presence(callback);
+    }
+
+    fn away(&self) -> Option<(tokio::time::Instant, usize)> {
+        self.hold.away()
+    }
+
+    fn unacknowledged(&self) -> usize {
+        self.hold.unacknowledged()
+    }
+
+    fn restart(&mut self) -> Option<Restart> {
+        let (to, setup) = (self.to.clone(), self.setup.clone());
+        Some(Box::pin(async move {
+            let opened = registry::connect(&to, &setup).await;
+            opened.map_err(|error| error.to_string())
+        }))
+    }
+
+    fn restarts(&self) -> bool {
+        true
+    }
+
+    fn log_redaction(&self) -> fn(&str) -> String {
+        self.hold.log_redaction()
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.hold.stderr_tail()
+    }
+}
+
+impl AgentHold {
+    fn new(mut hold: Box<dyn LinkGuard>, targets: StderrTargets) -> Box<dyn LinkGuard> {
+        let (metrics, capture) = (targets.metrics.clone(), targets.capture.clone());
+        hold.capture_stderr(Box::new(move |bytes| {
+            if let Some(agent) = &metrics {
+                agent.stderr(bytes.len());
+            }
+            if let Some(capture) = &capture {
+                capture.push(bytes);
+            }
+        }));
+        Box::new(Self { hold, targets })
+    }
+}
+
 impl LinkGuard for AgentHold {
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
         self.hold.poll_exit(cx)
@@ -295,17 +370,31 @@ impl LinkGuard for AgentHold {
         self.hold.away()
     }
 
+    fn restart(&mut self) -> Option<Restart> {
+        let restart = self.hold.restart()?;
+        let targets = self.targets.clone();
+        Some(Box::pin(async move {
+            let mut link = restart.await?;
+            link.guard = Self::new(link.guard, targets);
+            Ok(link)
+        }))
+    }
+
+    fn restarts(&self) -> bool {
+        self.hold.restarts()
+    }
+
     fn log_redaction(&self) -> fn(&str) -> String {
         |text| log_redaction::clean(text).into_owned()
     }
 
     fn stderr_tail(&self) -> String {
         let tail = log_redaction::clean(&self.hold.stderr_tail()).into_owned();
-        if let Some(capture) = &self.capture {
+        if let Some(capture) = &self.targets.capture {
             capture.end();
         }
         // Called once, when the agent has exited.
-        let _ = self.tail.set(tail.clone());
+        let _ = self.targets.tail.set(tail.clone());
         tail
     }
 }

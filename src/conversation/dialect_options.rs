@@ -5,11 +5,15 @@
 //! its link and the conversation.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use crate::dialect::versions::{
+    Answer, Negotiation, Offer, V2_DIALECT, Version, VersionBridge, VersionPolicies,
+};
 use crate::dialect::{
     self, Detector, DialectError, Library, Program, Translation, Translator, Way,
 };
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Side};
 
 /// The table of tolerant reading, used for every peer that is not known better.
 const LOOSE: &str = "loose-v1";
@@ -37,6 +41,8 @@ pub enum DialectChoice {
 pub struct DialectOptions {
     library: Arc<Library>,
     sides: [SideDialect; 2],
+    /// Finds out which protocol versions the two speak; `None` when both pass unchanged.
+    negotiation: Option<Box<Negotiation>>,
     /// The relay's working directory, for sessions that it opens itself.
     folder: String,
 }
@@ -44,9 +50,26 @@ pub struct DialectOptions {
 #[derive(Debug, Default)]
 struct SideDialect {
     translator: Option<Box<Translator>>,
+    /// The conversion to v1, when this side speaks v2 and the other one does not.
+    bridge: Option<Box<VersionBridge>>,
+    /// It speaks v2; its messages are not translated by a table.
+    is_v2: bool,
     /// Among how many more of its messages its dialect may still be detected.
     detect_in: u8,
     handshake: Detector,
+}
+
+/// What is done with an answer of the agent while its version is not known.
+#[derive(Debug)]
+pub(super) enum VersionAnswer {
+    /// It passes.
+    Pass,
+    /// The client gets this instead.
+    Send(Frame),
+    /// The agent is started again, and this is sent to it.
+    Retry(Frame),
+    /// This side speaks v2 and the other one v1; the answer is the first message that is converted.
+    Bridge(Side),
 }
 
 /// A dialect that was detected.
@@ -56,6 +79,13 @@ pub struct Detection {
     pub dialect: String,
     /// By what, as a clause for the log.
     pub by: String,
+}
+
+impl DialectChoice {
+    /// Whether it is v2, which is no dialect of v1.
+    fn is_v2(&self) -> bool {
+        matches!(self, Self::Named(name) if name == V2_DIALECT)
+    }
 }
 
 impl DialectOptions {
@@ -77,12 +107,15 @@ impl DialectOptions {
         let build = |side, choice: &DialectChoice| {
             let program = match choice {
                 DialectChoice::Canonical => None,
+                DialectChoice::Named(name) if name == V2_DIALECT => None,
                 DialectChoice::Auto => Some(library.program(LOOSE)?),
                 DialectChoice::Named(name) => Some(library.program(name)?),
             };
             let translator = program.map(|program| Box::new(Translator::new(side, program)));
             Ok(SideDialect {
                 translator,
+                bridge: None,
+                is_v2: choice.is_v2(),
                 detect_in: if *choice == DialectChoice::Auto {
                     DETECTION_MESSAGES
                 } else {
@@ -94,8 +127,29 @@ impl DialectOptions {
         Ok(Self {
             library: Arc::clone(library),
             sides: [build(Side::Client, client)?, build(Side::Agent, agent)?],
+            negotiation: None,
             folder: String::new(),
         })
+    }
+
+    /// Converts between v1 and v2 when the two sides speak different versions; `configured` are
+    /// the versions of the client and the agent that are not left to `initialize`.
+    #[must_use]
+    pub fn with_versions(
+        mut self,
+        limits: Arc<Limits>,
+        policies: VersionPolicies,
+        mut configured: [Option<Version>; 2],
+    ) -> Self {
+        for (side, configured) in self.sides.iter().zip(&mut configured) {
+            if side.is_v2 {
+                configured.get_or_insert(Version::Two);
+            }
+        }
+        let library = Arc::clone(&self.library);
+        let negotiation = Negotiation::new(library, limits, policies, configured);
+        self.negotiation = Some(Box::new(negotiation));
+        self
     }
 
     /// Sets the relay's working directory: a client without sessions gets one there.
@@ -112,7 +166,85 @@ impl DialectOptions {
 
     /// Whether the messages of `side` pass unchanged.
     pub(super) fn is_canonical(&self, side: Side) -> bool {
-        self.side(side).translator.is_none()
+        let own = self.side(side);
+        own.translator.is_none() && own.bridge.is_none()
+    }
+
+    /// Whether the versions of the two sides are not known yet.
+    pub(super) fn is_negotiating(&self) -> bool {
+        self.negotiation.is_some()
+    }
+
+    /// Whether the agent has not answered `initialize` yet.
+    pub(super) fn awaits_version(&self) -> bool {
+        let negotiation = self.negotiation.as_ref();
+        negotiation.is_some_and(|negotiation| negotiation.is_open())
+    }
+
+    /// Whether no version was found that the relay can use.
+    pub(super) fn has_no_version(&self) -> bool {
+        let negotiation = self.negotiation.as_ref();
+        negotiation.is_some_and(|negotiation| negotiation.has_failed())
+    }
+
+    /// Takes the client's `initialize`.
+    pub(super) fn ask_version(&mut self, frame: &Frame, at: &Envelope) -> Offer {
+        match &mut self.negotiation {
+            Some(negotiation) => negotiation.ask(frame, at),
+            None => Offer::Pass,
+        }
+    }
+
+    /// Takes an answer of the agent while its version is not known; `may_retry`: it can be
+    /// started again. What is converted from then on is [`DialectOptions::read`] and
+    /// [`DialectOptions::write`].
+    pub(super) fn take_version(
+        &mut self,
+        frame: &Frame,
+        at: &Envelope,
+        may_retry: bool,
+    ) -> VersionAnswer {
+        let Some(negotiation) = &mut self.negotiation else {
+            return VersionAnswer::Pass;
+        };
+        let answer = negotiation.answered(frame, at, may_retry);
+        if negotiation.is_done() {
+            self.negotiation = None;
+        }
+        match answer {
+            Answer::Pass => VersionAnswer::Pass,
+            Answer::Send(frame) => VersionAnswer::Send(frame),
+            Answer::Retry(frame) => VersionAnswer::Retry(frame),
+            Answer::Bridge(bridge) => {
+                let peer = bridge.peer();
+                let own = &mut self.sides[peer as usize];
+                own.translator = None;
+                own.detect_in = 0;
+                own.bridge = Some(bridge);
+                VersionAnswer::Bridge(peer)
+            }
+        }
+    }
+
+    /// Both sides are taken to speak the same version from now on.
+    pub(super) fn stop_negotiating(&mut self) {
+        self.negotiation = None;
+    }
+
+    /// When [`DialectOptions::expire`] is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let bridges = self.sides.iter().filter_map(|side| side.bridge.as_ref());
+        bridges.filter_map(|bridge| bridge.deadline()).min()
+    }
+
+    /// What is due for the side that speaks v2, as if it had sent something.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<(Side, Translation)> {
+        let bridge = self
+            .sides
+            .iter_mut()
+            .find_map(|side| side.bridge.as_mut())?;
+        let is_due = bridge.deadline().is_some_and(|at| at <= now);
+        is_due.then(|| (bridge.peer(), bridge.expire(now)))
     }
 
     /// Whether the dialect of `side` may still be detected.
@@ -147,6 +279,15 @@ impl DialectOptions {
             own.detect_in.saturating_sub(1)
         };
         let found = found?;
+        if found.dialect == V2_DIALECT {
+            // It passes, or the negotiation makes a bridge of it.
+            own.translator = None;
+            own.is_v2 = true;
+            return Some(Detection {
+                dialect: found.dialect,
+                by: found.by,
+            });
+        }
         let program = self.library.program(&found.dialect).ok()?;
         own.switch_to(side, program, &at.id(frame).to_owned(), request_method);
         if let Some(translator) = &mut own.translator {
@@ -161,21 +302,31 @@ impl DialectOptions {
     /// Whether the translator of `side` may do anything with a message; every other one may be
     /// passed on without it.
     pub(super) fn concerns(&self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {
-        let translator = self.side(side).translator.as_ref();
-        translator.is_some_and(|translator| translator.concerns(way, frame, at))
+        let own = self.side(side);
+        let translator = own.translator.as_ref();
+        own.bridge.is_some()
+            || translator.is_some_and(|translator| translator.concerns(way, frame, at))
     }
 
     /// Translates a message of `side` into canonical ACP.
-    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
-        match &mut self.sides[side as usize].translator {
+    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+        let own = &mut self.sides[side as usize];
+        if let Some(bridge) = &mut own.bridge {
+            return bridge.read(frame, at, now);
+        }
+        match &mut own.translator {
             Some(translator) => translator.read(frame, at),
             None => Translation::default(),
         }
     }
 
     /// Translates a canonical message into the dialect of `side`.
-    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
-        match &mut self.sides[side as usize].translator {
+    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+        let own = &mut self.sides[side as usize];
+        if let Some(bridge) = &mut own.bridge {
+            return bridge.write(frame, at, now);
+        }
+        match &mut own.translator {
             Some(translator) => translator.write(frame, at),
             None => Translation::default(),
         }
@@ -184,8 +335,12 @@ impl DialectOptions {
     /// The dialect that `side` is assumed to use at present.
     #[must_use]
     pub fn dialect(&self, side: Side) -> &str {
-        let translator = self.side(side).translator.as_ref();
-        translator.map_or("canonical", |translator| translator.dialect())
+        let own = self.side(side);
+        match &own.translator {
+            Some(translator) => translator.dialect(),
+            None if own.is_v2 => V2_DIALECT,
+            None => "canonical",
+        }
     }
 
     /// What the client would understand by a call of that name, as a clause, where that is not its

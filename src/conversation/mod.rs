@@ -59,6 +59,7 @@ mod summary;
 mod tokens;
 mod trace_context;
 mod translation;
+mod versions;
 
 /// The parts of a note about a dialect.
 pub use crate::dialect::{DialectEvent, FiredRule};

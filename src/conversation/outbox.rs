@@ -42,6 +42,9 @@ pub enum Command {
     Terminate,
     /// End the agent's process tree (SIGKILL).
     Kill,
+    /// Start, or connect to, the agent again, and drop the one before. What waits for the agent is
+    /// for the new one.
+    RestartAgent,
 }
 
 /// What waits for one side.

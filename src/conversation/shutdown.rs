@@ -23,7 +23,8 @@ impl Conversation {
     #[must_use]
     pub fn reads(&self, side: Side) -> bool {
         let over = side == Side::Agent && self.shutdown.step == Step::Over;
-        self.shutdown.sends(side) && !over
+        let is_full = side == Side::Client && self.held.is_full();
+        self.shutdown.sends(side) && !over && !is_full
     }
 
     /// Why the conversation is over, if it is. What is left then only has to be delivered.
@@ -60,7 +61,12 @@ impl Conversation {
     /// When [`Conversation::handle_timeout`] has to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deadlines = [self.shutdown.deadline, self.link_status.due()];
+        let deadlines = [
+            self.shutdown.deadline,
+            self.link_status.due(),
+            self.dialects.deadline(),
+            self.held.deadline(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -76,11 +82,15 @@ impl Conversation {
         out.note(Note::Ended { side, how, lost });
         self.shutdown.silent[side as usize] = true;
         match side {
-            Side::Client => {
-                self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
-            }
+            Side::Client if self.hold_end(now) => {}
+            Side::Client => self.client_ended(now, out),
             Side::Agent => self.agent_left(CloseReason::Done, now, out),
         }
+    }
+
+    /// The client has ended its stream, and all that it had sent is handled.
+    pub(super) fn client_ended(&mut self, now: Instant, out: &mut Outbox) {
+        self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
     }
 
     /// What `side` sends cannot be understood any more; `error` is reported to it.
@@ -206,6 +216,8 @@ impl Conversation {
         if let Some(since) = self.link_status.take_due(now) {
             self.tell_status(true, since, out);
         }
+        self.now = now;
+        self.expire_version_timers(now, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }

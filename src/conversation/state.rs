@@ -14,6 +14,7 @@ use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
+use super::versions::HeldInput;
 use super::{MessageSummary, Note, Outbox};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
@@ -34,6 +35,10 @@ pub struct Conversation {
     pub(super) shutdown: Shutdown,
     pub(super) link_status: LinkStatus,
     pub(super) dialects: DialectOptions,
+    /// What the client sends before the agent has answered `initialize`.
+    pub(super) held: HeldInput,
+    /// The time of the last input.
+    pub(super) now: Instant,
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
@@ -81,6 +86,8 @@ pub struct LinkTraits {
     pub agent_is_replayed: bool,
     /// The client cannot see the agent's exit in another way, so it is sent a notification.
     pub announce_exit: bool,
+    /// The agent can be started, or connected to, once more.
+    pub agent_restarts: bool,
 }
 
 impl Conversation {
@@ -101,6 +108,8 @@ impl Conversation {
             shutdown: Shutdown::default(),
             link_status: LinkStatus::default(),
             dialects,
+            held: HeldInput::default(),
+            now: Instant::now(),
             policy: None,
             marker: None,
             requests: 0,
@@ -135,7 +144,24 @@ impl Conversation {
     }
 
     /// Handles a frame that `from` has sent.
-    pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
+    pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
+        self.now = now;
+        if from == Side::Client && self.dialects.awaits_version() {
+            self.held.frames.push_back(frame);
+            return;
+        }
+        self.handle_input(from, frame, now, out);
+        self.release_held(now, out);
+    }
+
+    /// [`Conversation::handle_frame`] for a frame that does not wait.
+    pub(super) fn handle_input(
+        &mut self,
+        from: Side,
+        mut frame: Frame,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         match scanned {
@@ -219,12 +245,27 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let to = from.other();
         if from == Side::Agent {
             self.strays = 0;
             self.printed.end();
             self.extend_deadline(now);
         }
+        if self.dialects.is_negotiating() {
+            return self.negotiate(from, frame, envelope, now, out);
+        }
+        self.pass_message(from, frame, envelope, now, out);
+    }
+
+    /// [`Conversation::handle_message`] once the versions are known.
+    pub(super) fn pass_message(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let to = from.other();
         match envelope.kind {
             Kind::Request => self.request(from, frame, envelope, now, out),
             Kind::Notification => {

@@ -26,19 +26,39 @@ impl Conversation {
             self.note_unknown_method(from, &frame, at, out);
             return self.handle_message(from, frame, at, now, out);
         }
-        let mut outcome = self.dialects.read(from, &frame, at);
+        let mut outcome = self.dialects.read(from, &frame, at, now);
         let changed = !outcome.fired.is_empty();
         self.note_outcome(from, &mut outcome, out);
         if !changed {
             self.note_unknown_method(from, &frame, at, out);
         }
-        for back in outcome.replies {
-            // It is in the sender's dialect already.
-            self.enqueue(from, back, out);
+        match &outcome.forward {
+            Forward::Unchanged => {
+                self.enqueue_all(from, outcome.replies, out);
+                self.handle_message(from, frame, at, now, out);
+            }
+            Forward::Frames(_) => self.take_translation(from, outcome, now, out),
         }
-        match outcome.forward {
-            Forward::Unchanged => self.handle_message(from, frame, at, now, out),
-            Forward::Frames(frames) => self.handle_all(from, frames, now, out),
+    }
+
+    /// Passes on what was made of a message of `from`, or instead of one.
+    pub(super) fn take_translation(
+        &mut self,
+        from: Side,
+        outcome: Translation,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        self.enqueue_all(from, outcome.replies, out);
+        if let Forward::Frames(frames) = outcome.forward {
+            self.handle_all(from, frames, now, out);
+        }
+    }
+
+    /// Sends back to `to` what is in its dialect already.
+    fn enqueue_all(&mut self, to: Side, frames: Vec<Frame>, out: &mut Outbox) {
+        for frame in frames {
+            self.enqueue(to, frame, out);
         }
     }
 
@@ -79,7 +99,7 @@ impl Conversation {
         if !self.dialects.concerns(to, Way::Write, &frame, at) {
             return self.enqueue(to, frame, out);
         }
-        let mut outcome = self.dialects.write(to, &frame, at);
+        let mut outcome = self.dialects.write(to, &frame, at, self.now);
         self.note_outcome(to, &mut outcome, out);
         match outcome.forward {
             Forward::Unchanged => self.enqueue(to, frame, out),
@@ -114,7 +134,7 @@ impl Conversation {
     }
 
     /// Records what a translator did.
-    fn note_outcome(&self, side: Side, outcome: &mut Translation, out: &mut Outbox) {
+    pub(super) fn note_outcome(&self, side: Side, outcome: &mut Translation, out: &mut Outbox) {
         if !outcome.fired.is_empty() {
             out.note(Note::Translated {
                 side,

@@ -19,7 +19,7 @@ use crate::jsonrpc::{Limits, Side};
 use crate::link::Retention;
 use crate::observe::{Event, Observers};
 use crate::policy::MessagePolicy;
-use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, StopStep};
+use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, StopStep};
 
 /// Bytes read from a side before the results are written. The messages share their memory with the
 /// read buffer, so it can be reused once they were sent.
@@ -95,6 +95,7 @@ pub fn run(
         ],
         holds: [client.guard, agent.guard],
         exited: false,
+        restart: None,
         refused: None,
         client_error: None,
         timer: Timer::default(),
@@ -142,6 +143,8 @@ struct RelayLoop {
     writers: [Writer; 2],
     holds: [Box<dyn LinkGuard>; 2],
     exited: bool,
+    /// The agent that is being started again.
+    restart: Option<Restart>,
     /// The agent's server refused the connection.
     refused: Option<ConnectRefusal>,
     client_error: Option<String>,
@@ -172,7 +175,8 @@ impl RelayLoop {
         self.poll_exit(cx);
         self.process_outbox();
         for _ in 0..ROUNDS {
-            let mut moved = self.read(Side::Agent, cx);
+            let mut moved = self.poll_restart(cx);
+            moved |= self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
@@ -192,7 +196,7 @@ impl RelayLoop {
 
     /// Reads `side` until it has nothing more, there is no room for it, or it is time to write.
     fn read(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
-        if self.idle[side as usize] {
+        if self.idle[side as usize] || self.is_restarting(side) {
             return false;
         }
         let mut moved = false;
@@ -203,6 +207,7 @@ impl RelayLoop {
             && self.conversation.reads(side)
             && self.outbox.may_read(side)
             && (open || side == Side::Agent)
+            && !self.is_restarting(side)
             && self.observers.poll_ready(cx).is_ready()
         {
             let Poll::Ready(received) = self.readers[side as usize].poll_next(cx) else {
@@ -285,6 +290,9 @@ impl RelayLoop {
     }
 
     fn write(&mut self, side: Side, cx: &mut Context<'_>) -> bool {
+        if self.is_restarting(side) {
+            return false;
+        }
         match self.writers[side as usize].poll(cx, &mut self.outbox, &mut self.observers) {
             Written::Nothing => false,
             Written::Some => {
@@ -307,8 +315,37 @@ impl RelayLoop {
         }
     }
 
+    fn is_restarting(&self, side: Side) -> bool {
+        side == Side::Agent && self.restart.is_some()
+    }
+
+    /// Replaces the agent's link by that of the agent that was started again.
+    fn poll_restart(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(restart) = &mut self.restart else {
+            return false;
+        };
+        let Poll::Ready(restarted) = restart.as_mut().poll(cx) else {
+            return false;
+        };
+        self.restart = None;
+        match restarted {
+            Ok(link) => {
+                self.readers[Side::Agent as usize] = link.rx;
+                self.writers[Side::Agent as usize] = Writer::new(Side::Agent, link.tx);
+                self.holds[Side::Agent as usize] = link.guard;
+                self.idle[Side::Agent as usize] = false;
+            }
+            Err(why) => {
+                let (how, now) = (format!("cannot be started again: {why}"), Instant::now());
+                self.conversation
+                    .handle_lost(Side::Agent, how, now.into_std(), &mut self.outbox);
+            }
+        }
+        true
+    }
+
     fn poll_exit(&mut self, cx: &mut Context<'_>) {
-        if self.exited {
+        if self.exited || self.is_restarting(Side::Agent) {
             return;
         }
         let hold = &mut self.holds[Side::Agent as usize];
@@ -441,10 +478,15 @@ impl RelayLoop {
     /// Executes the conversation's commands and passes its notes to the observers.
     fn process_outbox(&mut self) {
         while let Some(order) = self.outbox.pop_command() {
-            self.holds[Side::Agent as usize].signal(match order {
-                Command::Terminate => StopStep::Terminate,
-                Command::Kill => StopStep::Kill,
-            });
+            let hold = &mut self.holds[Side::Agent as usize];
+            match order {
+                Command::Terminate => hold.signal(StopStep::Terminate),
+                Command::Kill => hold.signal(StopStep::Kill),
+                Command::RestartAgent => {
+                    hold.signal(StopStep::Kill);
+                    self.restart = hold.restart();
+                }
+            }
         }
         while let Some(summary) = self.outbox.pop_summary() {
             self.observers.on_event(&Event::Forwarded(&summary));
@@ -519,5 +561,6 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         agent_is_child: agent.peer.kind == PeerKind::Child,
         agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
         announce_exit: client.peer.kind == PeerKind::Remote,
+        agent_restarts: agent.guard.restarts(),
     }
 }

@@ -6,8 +6,9 @@
 //! cancelling loses nothing.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -190,11 +191,22 @@ pub trait LinkGuard: Send {
     fn log_redaction(&self) -> fn(&str) -> String {
         str::to_owned
     }
+    /// Opens a further link to the same peer, in place of this one; `None` if that cannot be done.
+    fn restart(&mut self) -> Option<Restart> {
+        None
+    }
+    /// Whether [`LinkGuard::restart`] can be used.
+    fn restarts(&self) -> bool {
+        false
+    }
     /// The end of the process's stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String {
         String::new()
     }
 }
+
+/// A further link to the same peer; the error describes why there is none.
+pub type Restart = Pin<Box<dyn Future<Output = Result<Link, String>> + Send>>;
 
 /// Receives the stderr of a process. Must return quickly.
 pub type StderrCallback = Box<dyn Fn(&[u8]) + Send>;

@@ -54,7 +54,7 @@ pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
 pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
-    StderrCallback, StopStep,
+    Restart, StderrCallback, StopStep,
 };
 pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,

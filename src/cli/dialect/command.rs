@@ -1,6 +1,7 @@
 //! The command line of `acp-relay dialect`, and the list of the known dialects.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
         Command::List { json: false } => list(&tables),
         Command::Show(show) => show::run(show, &tables),
         Command::Check(check) => check::run(check, tables),
-        Command::Test(test) => test::run(test, &tables),
+        Command::Test(test) => test::run(test, &Arc::new(tables)),
         Command::Schema => console::print_json(schema(), 0),
     }
 }

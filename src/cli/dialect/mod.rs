@@ -7,6 +7,7 @@
 mod check;
 mod columns;
 mod command;
+mod conversations;
 mod explain;
 mod pipeline;
 mod show;

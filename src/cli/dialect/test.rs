@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
+use super::conversations::Script;
 use super::tables::LoadError;
 use crate::cli::console::{self, counted};
+use crate::dialect::versions::V2_DIALECT;
 use crate::dialect::{Library, Vector, VectorResult};
 
 /// The arguments of `test`.
@@ -20,6 +23,11 @@ client_to_agent), `dialect_msg` and `canonical_msg`, `context` (earlier messages
 `roundtrip` (true: both ways) or `flow` (d2c, c2d), `canonical_before`, `canonical_after`,
 `canonical_reply`, `dialect_reply`, `ids`. Messages are compared by value. `wire` and `http` state
 bytes and requests, which this command does not run: they are counted as skipped.
+
+A conversation between v1 and v2 is one JSON object on a line as well: `name`, `steps`, `policies`. A
+step is {\"from\": \"client\" or \"agent\", \"in\": message, \"out\": [{\"to\", \"msg\", \"fresh\"}]}, or
+{\"after_ms\": time, \"out\"} in virtual time; `fresh`: to an agent that was started again. What each
+side gets is compared in its order; each step that differs is named.
 
 Exit codes: 0 none failed; 1 one failed, a line is no vector, or a file has none; 64 usage; 65 a table
 has faults; 66 a file cannot be read.")]
@@ -46,7 +54,7 @@ struct Outcome {
     result: VectorResult,
 }
 
-pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
+pub(super) fn run(args: &Test, library: &Arc<Library>) -> ExitCode {
     let (mut all, mut of_files) = (Vec::new(), String::new());
     let mut vectors = 0;
     for path in &args.files {
@@ -80,7 +88,7 @@ pub(super) fn run(args: &Test, library: &Library) -> ExitCode {
 }
 
 /// Runs the vectors of a file, and returns how many there are.
-fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -> usize {
+fn run_file(file: &str, text: &str, library: &Arc<Library>, all: &mut Vec<Outcome>) -> usize {
     let mut add = |line: usize, dialect: &str, result: VectorResult| {
         all.push(Outcome {
             file: file.to_owned(),
@@ -94,6 +102,14 @@ fn run_file(file: &str, text: &str, library: &Library, all: &mut Vec<Outcome>) -
     let lines = (1..).zip(text.lines());
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         vectors += 1;
+        if Script::is_one(line) {
+            let result = match serde_json::from_str::<Script>(line) {
+                Ok(script) => script.run(library),
+                Err(why) => VectorResult::failed("?", format!("this is no conversation: {why}")),
+            };
+            add(at, V2_DIALECT, result);
+            continue;
+        }
         match Vector::parse(line) {
             Ok(vector) => {
                 let results = vector.run(library).into_iter();

@@ -85,6 +85,7 @@ pub(super) fn retranslate(
         agent_is_child: false,
         agent_is_replayed: header.agent.name.starts_with("replay:"),
         announce_exit: false,
+        agent_restarts: false,
     };
     let mut state = Retranslator {
         out: Outbox::new(&limits),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::exchange::{DIALECT, Exchange, Hop};
+use super::exchange::{Exchange, Hop, V2_DIALECT};
 use super::initialize::convert_result;
 use super::policies::VersionPolicies;
 use super::to_v1::ToV1;
@@ -56,7 +56,7 @@ impl VersionBridge {
             State::ToV1(_) => Side::Agent,
             State::ToV2(_) => Side::Client,
         };
-        let mut table = Translator::new(peer, library.program(DIALECT)?);
+        let mut table = Translator::new(peer, library.program(V2_DIALECT)?);
         table.assume(Side::Client, initialize, "initialize", "initialize");
         let mut asked = [MAX_OPEN; 2].map(PendingRequests::new);
         let hop = match peer {
@@ -168,7 +168,7 @@ impl VersionBridge {
         made.notes.extend(out.notes);
         for rule in out.rules {
             made.fired.push(FiredRule {
-                dialect: DIALECT.into(),
+                dialect: V2_DIALECT.into(),
                 rule: rule.into(),
             });
         }

@@ -9,7 +9,7 @@ use crate::dialect::tree::Node;
 use crate::jsonrpc::{Id, IdBuf, Kind};
 
 /// The name of the table, which the rules of the states are reported under.
-pub(super) const DIALECT: &str = "acp-v2";
+pub const V2_DIALECT: &str = "acp-v2";
 
 /// JSON-RPC: the method does not exist.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
@@ -88,7 +88,7 @@ impl<'a> Exchange<'a> {
         self.rule(rule);
         self.notes.push(DialectNote {
             what,
-            rule: Some(format!("{DIALECT}/{rule}")),
+            rule: Some(format!("{V2_DIALECT}/{rule}")),
             detail: detail.into(),
         });
     }

@@ -23,6 +23,7 @@ mod to_v2;
 mod traits;
 
 pub use bridge::VersionBridge;
+pub use exchange::V2_DIALECT;
 pub use negotiation::{Answer, Negotiation, Offer};
 pub use policies::{PolicyError, VersionPolicies};
 pub use traits::Version;

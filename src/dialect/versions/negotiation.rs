@@ -14,7 +14,7 @@ use super::policies::VersionPolicies;
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
 use super::traits::Version;
-use crate::dialect::library::{DialectError, Library};
+use crate::dialect::library::Library;
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_of;
 use crate::dialect::text::JsonType;
@@ -39,6 +39,8 @@ enum Stage {
     Before,
     /// The agent has been asked.
     Asked(Asked),
+    /// The agent speaks no version that can be used.
+    Failed,
     /// The versions are known.
     Done,
 }
@@ -101,9 +103,21 @@ impl Negotiation {
         matches!(self.state, Stage::Asked(_))
     }
 
+    /// Whether the agent speaks no version that can be used.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        matches!(self.state, Stage::Failed)
+    }
+
+    /// Whether the versions are known.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self.state, Stage::Done)
+    }
+
     /// Takes the client's `initialize`.
     pub fn ask(&mut self, frame: &Frame, at: &Envelope) -> Offer {
-        if !matches!(self.state, Stage::Before) {
+        if matches!(self.state, Stage::Asked(_) | Stage::Done) {
             return Offer::Pass;
         }
         let message = Message::parse(frame, at, method_of(frame, at));
@@ -133,76 +147,80 @@ impl Negotiation {
         sent
     }
 
-    /// Takes an answer of the agent.
-    ///
-    /// # Errors
-    /// The library lacks the table of v2.
-    pub fn answered(&mut self, frame: &Frame, at: &Envelope) -> Result<Answer, DialectError> {
+    /// Takes an answer of the agent; `may_retry`: it can be started or connected again.
+    pub fn answered(&mut self, frame: &Frame, at: &Envelope, may_retry: bool) -> Answer {
         let Stage::Asked(asked) = &mut self.state else {
-            return Ok(Answer::Pass);
+            return Answer::Pass;
         };
         if at.id(frame) != asked.id.as_id() {
-            return Ok(Answer::Pass);
+            return Answer::Pass;
         }
         let message = Message::parse(frame, at, "initialize".into());
         let spoken = spoken_version(&message, self.configured[1]);
         if at.kind == Kind::Error || asked.refused.is_some() && spoken != Some(asked.wanted()) {
             // One retry, and only where both versions are possible.
-            let retry = asked.refused.is_none() && self.configured[1].is_none();
-            let answer = match (retry, asked.refused.take()) {
+            let retry = may_retry && asked.refused.is_none() && self.configured[1].is_none();
+            let (answer, stage) = match (retry, asked.refused.take()) {
                 (true, _) => {
                     asked.refused = Some(frame.clone());
-                    return Ok(Answer::Retry(asked.frame(asked.second_offer())));
+                    return Answer::Retry(asked.frame(asked.second_offer()));
                 }
-                (false, Some(first)) => Answer::Send(first),
-                (false, None) => Answer::Pass,
+                (false, Some(first)) => (Answer::Send(first), Stage::Failed),
+                (false, None) => (Answer::Pass, Stage::Before),
             };
-            self.state = Stage::Before;
-            return Ok(answer);
+            self.state = stage;
+            return answer;
         }
         let Some(spoken) = spoken else {
             let number = message.json_at("/protocolVersion").unwrap_or_default();
             let number = String::from_utf8_lossy(&number).into_owned();
             let what = format!("acp-relay: the agent answers protocol version {number}");
             let error = error(&asked.id, INTERNAL_ERROR, &what).frame(true);
-            self.state = Stage::Before;
-            return Ok(Answer::Send(error));
+            self.state = Stage::Failed;
+            return Answer::Send(error);
         };
-        let answer = match (asked.client, spoken) {
+        let (client, id, params) = (asked.client, asked.id.clone(), asked.params.clone());
+        self.state = Stage::Done;
+        match (client, spoken) {
             (Version::One, Version::One) => pass_v1(message),
             (Version::Two, Version::Two) => Answer::Pass,
             (Version::One, Version::Two) if !is_object(&message, "/capabilities/session") => {
                 let what = "acp-relay: the agent speaks v2 and has no sessions";
-                Answer::Send(error(&asked.id, INTERNAL_ERROR, what).frame(true))
+                self.fail(&id, INTERNAL_ERROR, what)
             }
             (Version::One, Version::Two) => {
-                let client = traits_of_client(&asked.params);
+                let client = traits_of_client(&params);
                 let agent = traits_of_new_agent(&message.body);
                 if self.policies.refuse_client_tools && client.offers_tools {
                     let what = "acp-relay: the agent speaks v2 and cannot use the client's files \
                                 and terminals";
-                    Answer::Send(error(&asked.id, INVALID_PARAMS, what).frame(true))
+                    self.fail(&id, INVALID_PARAMS, what)
                 } else {
                     let state = State::ToV1(Box::new(ToV1::new(client, agent)));
-                    self.bridge(state)?
+                    self.bridge(state, &id)
                 }
             }
             (Version::Two, Version::One) => {
                 let agent = traits_of_agent(&message.body);
-                self.bridge(State::ToV2(Box::new(ToV2::new(agent))))?
+                self.bridge(State::ToV2(Box::new(ToV2::new(agent))), &id)
             }
-        };
-        self.state = Stage::Done;
-        Ok(answer)
+        }
     }
 
-    fn bridge(&self, state: State) -> Result<Answer, DialectError> {
-        let Stage::Asked(asked) = &self.state else {
-            return Ok(Answer::Pass);
-        };
+    fn bridge(&mut self, state: State, id: &IdBuf) -> Answer {
         let limits = Arc::clone(&self.limits);
-        let bridge = VersionBridge::new(&self.library, state, self.policies, limits, &asked.id)?;
-        Ok(Answer::Bridge(Box::new(bridge)))
+        match VersionBridge::new(&self.library, state, self.policies, limits, id) {
+            Ok(bridge) => Answer::Bridge(Box::new(bridge)),
+            Err(why) => {
+                let what = format!("acp-relay: the table of v2 cannot be used: {why}");
+                self.fail(id, INTERNAL_ERROR, &what)
+            }
+        }
+    }
+
+    fn fail(&mut self, id: &IdBuf, code: i32, what: &str) -> Answer {
+        self.state = Stage::Failed;
+        Answer::Send(error(id, code, what).frame(true))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::jsonrpc::parse_duration;
+
 /// The policies of the conversion between v1 and v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionPolicies {
@@ -55,5 +57,61 @@ impl Default for VersionPolicies {
             refuse_client_tools: false,
             refuse_second_prompt: false,
         }
+    }
+}
+
+impl VersionPolicies {
+    /// The names of the policies, with the values that each takes; the first is the default.
+    pub const NAMES: [(&str, &str); 9] = [
+        ("hybrid-initialize", "on, off"),
+        ("ack-after", "500ms, any time; 0s: at once"),
+        ("idle-grace", "250ms, any time"),
+        ("out-of-turn", "forward, buffer"),
+        ("terminals", "auto, text, off"),
+        ("message-replace", "revision, ignore"),
+        ("mcp-unsupported", "drop, error"),
+        ("client-tools", "drop, reject"),
+        ("second-prompt", "queue, error"),
+    ];
+
+    /// Sets the policy of that name.
+    ///
+    /// # Errors
+    /// There is no such policy, or it has no such value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), PolicyError> {
+        let known = Self::NAMES.iter().find(|(known, _)| *known == name);
+        let Some((_, values)) = known else {
+            let names: Vec<_> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            return Err(PolicyError(format!(
+                "there is no policy {name}: use {names}"
+            )));
+        };
+        let done = match (name, value) {
+            ("hybrid-initialize", "on" | "off") => Some(self.hybrid_initialize = value == "on"),
+            ("ack-after", _) => parse_duration(value).ok().map(|time| self.ack_after = time),
+            ("idle-grace", _) => parse_duration(value)
+                .ok()
+                .map(|time| self.idle_grace = time),
+            ("out-of-turn", "forward" | "buffer") => {
+                Some(self.buffer_out_of_turn = value == "buffer")
+            }
+            ("terminals", "auto") => Some(self.terminals = TerminalDisplay::Auto),
+            ("terminals", "text") => Some(self.terminals = TerminalDisplay::Text),
+            ("terminals", "off") => Some(self.terminals = TerminalDisplay::Off),
+            ("message-replace", "revision" | "ignore") => {
+                Some(self.show_revisions = value == "revision")
+            }
+            ("mcp-unsupported", "drop" | "error") => Some(self.refuse_mcp = value == "error"),
+            ("client-tools", "drop" | "reject") => {
+                Some(self.refuse_client_tools = value == "reject")
+            }
+            ("second-prompt", "queue" | "error") => {
+                Some(self.refuse_second_prompt = value == "error")
+            }
+            _ => None,
+        };
+        let what = || format!("{name} has no value {value}: it takes {values}");
+        done.ok_or_else(|| PolicyError(what()))
     }
 }

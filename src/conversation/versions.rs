@@ -1,0 +1,127 @@
+//! The negotiation of the protocol version, and the timers of the conversion between versions.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::dialect_options::VersionAnswer;
+use super::state::Conversation;
+use super::{Command, Outbox};
+use crate::dialect::versions::Offer;
+use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
+
+/// Frames of the client that wait; then it is not read.
+const MAX_HELD: usize = 64;
+
+/// Time for the agent's answer once the client has ended its stream.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the client has sent while the agent's version was not known.
+#[derive(Debug, Default)]
+pub(super) struct HeldInput {
+    pub(super) frames: VecDeque<Frame>,
+    /// The client has ended its stream, which waits until then.
+    end: Option<Instant>,
+}
+
+impl HeldInput {
+    /// Whether no more is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.frames.len() >= MAX_HELD
+    }
+
+    /// Until when the end of the client's stream waits.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.end
+    }
+}
+
+impl Conversation {
+    /// Takes a message while the versions of the two sides are not known.
+    pub(super) fn negotiate(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        at: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let frame = match (from, at.kind) {
+            (Side::Client, Kind::Request) if at.has_method(&frame, "initialize") => {
+                match self.dialects.ask_version(&frame, at) {
+                    Offer::Pass => return self.pass_message(from, frame, at, now, out),
+                    Offer::Send(frame) => frame,
+                    Offer::Refuse(error) => return self.send(Side::Client, error, out),
+                }
+            }
+            (Side::Agent, Kind::Result | Kind::Error) => {
+                let may_retry = self.links.agent_restarts && !self.is_ending();
+                match self.dialects.take_version(&frame, at, may_retry) {
+                    VersionAnswer::Pass => return self.pass_message(from, frame, at, now, out),
+                    VersionAnswer::Send(frame) => frame,
+                    VersionAnswer::Retry(offer) => {
+                        out.command(Command::RestartAgent);
+                        return self.enqueue(Side::Agent, offer, out);
+                    }
+                    VersionAnswer::Bridge(Side::Agent) => {
+                        return self.translate_in(Side::Agent, frame, at, now, out);
+                    }
+                    VersionAnswer::Bridge(Side::Client) => frame,
+                }
+            }
+            (Side::Client, Kind::Request) if self.dialects.has_no_version() => {
+                let what = "the agent speaks no version of the protocol that the relay knows: \
+                            initialize has failed";
+                let reason = Reason::new(reply::INVALID_REQUEST, what);
+                return self.send(Side::Client, reply::error(at.id(&frame), &reason), out);
+            }
+            _ => return self.pass_message(from, frame, at, now, out),
+        };
+        match scan(&frame, &self.limits) {
+            Scanned::Message(at) => self.pass_message(from, frame, &at, now, out),
+            // The members of both versions may make it too long.
+            Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+            Scanned::Batch => debug_assert!(false, "the negotiation made a batch: {frame:?}"),
+        }
+    }
+
+    /// Handles what the client has sent before the agent had answered `initialize`.
+    pub(super) fn release_held(&mut self, now: Instant, out: &mut Outbox) {
+        while !self.dialects.awaits_version() {
+            if let Some(frame) = self.held.frames.pop_front() {
+                self.handle_input(Side::Client, frame, now, out);
+            } else if self.held.end.take().is_some() {
+                self.client_ended(now, out);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Whether the end of the client's stream waits for the agent's answer to `initialize`.
+    pub(super) fn hold_end(&mut self, now: Instant) -> bool {
+        let waits = self.dialects.awaits_version() && !self.held.frames.is_empty();
+        if waits {
+            self.held.end = Some(now + PATIENCE);
+        }
+        waits
+    }
+
+    /// The agent will not answer `initialize` any more.
+    pub(super) fn stop_negotiating(&mut self, now: Instant, out: &mut Outbox) {
+        self.dialects.stop_negotiating();
+        self.release_held(now, out);
+    }
+
+    /// Does what is due for the side that speaks v2.
+    pub(super) fn expire_version_timers(&mut self, now: Instant, out: &mut Outbox) {
+        if self.held.deadline().is_some_and(|until| until <= now) {
+            self.stop_negotiating(now, out);
+        }
+        if let Some((peer, mut outcome)) = self.dialects.expire(now) {
+            self.note_outcome(peer, &mut outcome, out);
+            self.take_translation(peer, outcome, now, out);
+            self.handle_returned(now, out);
+        }
+    }
+}
