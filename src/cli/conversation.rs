@@ -154,7 +154,7 @@ pub(super) async fn run_conversation(
         tail: Arc::clone(&tail),
     };
     agent.guard = AgentHold::new(agent.guard, observed);
-    let dialect_options = context.dialects.for_client(&client.peer).options();
+    let dialect_options = context.dialects.for_client(&client.peer).options(limits);
     let limits = Arc::clone(limits);
     let run = proxy::run(
         client,

@@ -12,7 +12,9 @@ use clap::Args;
 use super::dialect::Tables;
 use super::exit;
 use crate::conversation::{DialectChoice, DialectOptions};
+use crate::dialect::versions::{Version, VersionPolicies};
 use crate::dialect::{DialectError, Library};
+use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Framing;
 use crate::transport::{Peer, PeerKind};
 
@@ -30,9 +32,23 @@ pub(super) struct DialectArgs {
     #[arg(long = "agent-dialect", id = "agent-dialect", value_name = "DIALECT")]
     #[arg(value_parser = choice)]
     pub(super) agent: Option<DialectChoice>,
+    /// The protocol version that the clients speak: auto (from `initialize`; the default), 1 or 2
+    #[arg(long, value_name = "VERSION", value_parser = protocol)]
+    client_protocol: Option<ProtocolChoice>,
+    /// The protocol version that the agent speaks: auto (from `initialize`; the default), 1 or 2
+    #[arg(long, value_name = "VERSION", value_parser = protocol)]
+    agent_protocol: Option<ProtocolChoice>,
+    /// What to do where v1 and v2 leave a choice, when a client of one talks with an agent of the
+    /// other: `acp-relay help versions` has the policies
+    #[arg(long = "version-policy", value_name = "NAME=VALUE", value_parser = policy)]
+    policies: Vec<(String, String)>,
     #[command(flatten)]
     tables: Tables,
 }
+
+/// A configured protocol version; `None`: the `initialize` exchange shows it.
+#[derive(Clone, Copy, Debug)]
+struct ProtocolChoice(Option<Version>);
 
 /// The dialects of the two sides, with their tables.
 #[derive(Clone, Debug)]
@@ -44,6 +60,9 @@ pub(super) struct Dialects {
     /// The configured choices; none means `Auto`.
     client: Option<DialectChoice>,
     agent: Option<DialectChoice>,
+    /// The configured protocol versions of both, and whether any is.
+    versions: [Option<Version>; 2],
+    policies: VersionPolicies,
     /// The agent's working directory, unless it is ours.
     folder: Option<PathBuf>,
 }
@@ -73,11 +92,19 @@ impl Dialects {
             false => Some(args.tables.library().map_err(|error| error.fail())?),
         };
         let library = library.map(Arc::new);
+        let mut policies = VersionPolicies::default();
+        for (name, value) in &args.policies {
+            // The value was checked when it was parsed.
+            let _ = policies.set(name, value);
+        }
         let dialects = Self {
             library,
             tables,
             client: args.client,
             agent: args.agent,
+            versions: [args.client_protocol, args.agent_protocol]
+                .map(|choice| choice.and_then(|choice| choice.0)),
+            policies,
             folder: None,
         };
         // The built-in tables are valid. They are read when the first client connects, because they
@@ -139,18 +166,27 @@ impl Dialects {
 
     /// Reads the tables that the first conversation needs.
     pub(super) fn prepare(&self) {
-        let _ = self.options();
+        let _ = self.options(&Arc::default());
     }
 
     /// The dialect options of one conversation.
-    pub(super) fn options(&self) -> DialectOptions {
-        let options = self
+    pub(super) fn options(&self, limits: &Arc<Limits>) -> DialectOptions {
+        let mut options = self
             .try_options()
             .expect("both dialects were found when the program started");
+        if self.converts_versions() {
+            options = options.with_versions(Arc::clone(limits), self.policies, self.versions);
+        }
         // A deleted folder is not passed on.
         let ours = || std::env::current_dir().unwrap_or_default();
         let folder = self.folder.clone().unwrap_or_else(ours);
         options.in_folder(&folder.to_string_lossy())
+    }
+
+    /// Whether the relay converts between v1 and v2: not where messages are to pass unchanged.
+    fn converts_versions(&self) -> bool {
+        let is_canonical = |choice: DialectChoice| choice == DialectChoice::Canonical;
+        self.versions != [None; 2] || !self.choices().into_iter().any(is_canonical)
     }
 
     /// The framing that the client's dialect uses.
@@ -175,7 +211,9 @@ impl Dialects {
 
     fn try_options(&self) -> Result<DialectOptions, DialectError> {
         match self.choices() {
-            [DialectChoice::Canonical, DialectChoice::Canonical] => Ok(DialectOptions::canonical()),
+            [DialectChoice::Canonical, DialectChoice::Canonical] if !self.converts_versions() => {
+                Ok(DialectOptions::canonical())
+            }
             [client, agent] => DialectOptions::new(self.library(), &client, &agent),
         }
     }
@@ -214,4 +252,24 @@ pub(super) fn choice(text: &str) -> Result<DialectChoice, std::convert::Infallib
         "auto" => DialectChoice::Auto,
         name => DialectChoice::Named(name.to_owned()),
     })
+}
+
+/// Parses `auto`, `1` or `2`.
+fn protocol(text: &str) -> Result<ProtocolChoice, &'static str> {
+    Ok(ProtocolChoice(match text {
+        "auto" => None,
+        "1" => Some(Version::One),
+        "2" => Some(Version::Two),
+        _ => return Err("expected auto, 1 or 2"),
+    }))
+}
+
+/// Parses `NAME=VALUE` of a policy.
+fn policy(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("expected NAME=VALUE, such as idle-grace=500ms")?;
+    let checked = VersionPolicies::default().set(name, value);
+    checked.map_err(|error| error.0)?;
+    Ok((name.to_owned(), value.to_owned()))
 }

@@ -209,7 +209,16 @@ impl DialectOptions {
         };
         let answer = negotiation.answered(frame, at, may_retry);
         if negotiation.is_done() {
+            let spoken = negotiation.spoken();
             self.negotiation = None;
+            for (own, version) in self.sides.iter_mut().zip(spoken) {
+                // Tables are for dialects of v1.
+                if version == Some(Version::Two) {
+                    own.translator = None;
+                    own.detect_in = 0;
+                    own.is_v2 = true;
+                }
+            }
         }
         match answer {
             Answer::Pass => VersionAnswer::Pass,
@@ -217,10 +226,7 @@ impl DialectOptions {
             Answer::Retry(frame) => VersionAnswer::Retry(frame),
             Answer::Bridge(bridge) => {
                 let peer = bridge.peer();
-                let own = &mut self.sides[peer as usize];
-                own.translator = None;
-                own.detect_in = 0;
-                own.bridge = Some(bridge);
+                self.sides[peer as usize].bridge = Some(bridge);
                 VersionAnswer::Bridge(peer)
             }
         }

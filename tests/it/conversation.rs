@@ -106,6 +106,7 @@ impl Stage {
             agent_is_child: !is_given("remote agent") && !is_given("played agent"),
             agent_is_replayed: is_given("played agent"),
             announce_exit: is_given("remote client"),
+            agent_restarts: is_given("restarting agent"),
         };
         let choice = |name| match given(lines, name).next() {
             None => DialectChoice::Canonical,

@@ -41,8 +41,8 @@ enum Stage {
     Asked(Asked),
     /// The agent speaks no version that can be used.
     Failed,
-    /// The versions are known.
-    Done,
+    /// The versions of the client and the agent are known.
+    Done([Version; 2]),
 }
 
 /// The open `initialize`.
@@ -112,12 +112,21 @@ impl Negotiation {
     /// Whether the versions are known.
     #[must_use]
     pub const fn is_done(&self) -> bool {
-        matches!(self.state, Stage::Done)
+        matches!(self.state, Stage::Done(_))
+    }
+
+    /// The versions of the client and the agent, once they are known.
+    #[must_use]
+    pub fn spoken(&self) -> [Option<Version>; 2] {
+        match self.state {
+            Stage::Done(versions) => versions.map(Some),
+            _ => [None; 2],
+        }
     }
 
     /// Takes the client's `initialize`.
     pub fn ask(&mut self, frame: &Frame, at: &Envelope) -> Offer {
-        if matches!(self.state, Stage::Asked(_) | Stage::Done) {
+        if matches!(self.state, Stage::Asked(_) | Stage::Done(_)) {
             return Offer::Pass;
         }
         let message = Message::parse(frame, at, method_of(frame, at));
@@ -180,7 +189,7 @@ impl Negotiation {
             return Answer::Send(error);
         };
         let (client, id, params) = (asked.client, asked.id.clone(), asked.params.clone());
-        self.state = Stage::Done;
+        self.state = Stage::Done([client, spoken]);
         match (client, spoken) {
             (Version::One, Version::One) => pass_v1(message),
             (Version::Two, Version::Two) => Answer::Pass,
