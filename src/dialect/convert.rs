@@ -5,7 +5,7 @@
 //! golden vectors run them both ways.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::guess;
 use super::table::{Converter, Way};
@@ -56,6 +56,11 @@ impl Converter {
             }
             (Self::NamedList, Way::Read) => return named_list(value),
             (Self::NamedList, Way::Write) => return unnamed_list(value),
+            (Self::NamedMap, _) if value.kind() == Some(JsonType::Null) => {
+                return Ok(Node::Absent);
+            }
+            (Self::NamedMap, Way::Read) => named_map(&value),
+            (Self::NamedMap, Way::Write) => return named_list(value),
             (Self::Flags, Way::Read) => flags(&value),
             (Self::Flags, Way::Write) => names(&value),
             (Self::PromptTypes, Way::Read) => prompt_flags(&value),
@@ -225,6 +230,25 @@ fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
         members.push((Cow::Owned(name), value));
     }
     Ok(Node::Object(members))
+}
+
+fn named_map(value: &Node<'_>) -> Option<Node<'static>> {
+    let json = value.json();
+    if JsonType::of(&json) != JsonType::Array {
+        return None;
+    }
+    let mut places = HashMap::new();
+    let mut members: Vec<(Cow<'static, [u8]>, Node<'static>)> = Vec::new();
+    for item in text::items(&json) {
+        let name = text::member(item, "name")?;
+        let value = Node::owned(text::member(item, "value")?.to_vec());
+        let at = *places.entry(text::string(name)?).or_insert(members.len());
+        match members.get_mut(at) {
+            Some((_, earlier)) => *earlier = value,
+            None => members.push((Cow::Owned(name[1..name.len() - 1].to_vec()), value)),
+        }
+    }
+    Some(Node::Object(members))
 }
 
 fn flags(value: &Node<'_>) -> Option<Node<'static>> {

@@ -296,27 +296,32 @@ impl<'a, 'r> Rewriter<'a, 'r> {
         converted.unwrap_or_else(|same| same)
     }
 
-    /// Converts every element of an array.
+    /// Converts every element of an array, or every member of an object.
     fn each(&mut self, value: &mut Node<'a>, each: &'a Each) -> Result<(), RewriteError> {
         let mut outcome = Ok(());
-        value.items().into_iter().for_each(|items| {
-            items.retain_mut(|item| {
-                if outcome.is_err() {
-                    return true;
-                }
-                let done = match each {
-                    Each::Rows(rows) => self.rows(item, rows),
-                    Each::Shape { shape } => self.shape(item, shape),
-                };
-                if let Err(RewriteError::Dropped(why)) = done {
-                    self.dropped.push(why);
-                    self.changed = true;
-                    return false;
-                }
-                outcome = done;
-                true
-            });
-        });
+        let mut keeps = |item: &mut Node<'a>| {
+            if outcome.is_err() {
+                return true;
+            }
+            let done = match each {
+                Each::Rows(rows) => self.rows(item, rows),
+                Each::Shape { shape } | Each::Members { members: shape } => self.shape(item, shape),
+            };
+            if let Err(RewriteError::Dropped(why)) = done {
+                self.dropped.push(why);
+                self.changed = true;
+                return false;
+            }
+            outcome = done;
+            true
+        };
+        if let Each::Members { .. } = each {
+            let members = value.members().into_iter();
+            members.for_each(|all| all.retain_mut(|(_, value)| keeps(value)));
+        } else {
+            let items = value.items().into_iter();
+            items.for_each(|all| all.retain_mut(&mut keeps));
+        }
         outcome
     }
 

@@ -106,6 +106,9 @@ pub enum Converter {
     /// `{"k": v}` ↔ `[{"name": "k", …}]`, for objects and, with `value`, for other values. `null`
     /// is not read.
     NamedList,
+    /// `[{"name": "k", "value": v}]` ↔ `{"k": v}`; of two with one name the last is read. `null` is
+    /// left out.
+    NamedMap,
     /// A list of names ↔ an object whose members are all `true`.
     Flags,
     /// A list of content types ↔ the booleans of canonical prompt capabilities.

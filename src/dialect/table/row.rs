@@ -38,7 +38,7 @@ pub struct Row {
     pub other: Option<Literal>,
     /// Whether a value is parked that would not come back.
     pub park: bool,
-    /// The conversion of every element of an array.
+    /// The conversion of every element of an array, or of every member of an object.
     pub each: Option<Each>,
     /// Rows in the object.
     #[serde(rename = "in")]
@@ -69,7 +69,7 @@ pub struct Row {
 #[serde(from = "PairsForm")]
 pub struct Pairs(pub Vec<(Literal, Literal)>);
 
-/// The conversion of every element of an array.
+/// The conversion of every element of an array, or of every member of an object.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Each {
@@ -77,6 +77,11 @@ pub enum Each {
     Shape {
         /// The shape's name.
         shape: String,
+    },
+    /// One of the named shapes, for the value of every member of an object instead.
+    Members {
+        /// The shape's name.
+        members: String,
     },
     /// These rows.
     Rows(List<Row>),
@@ -180,7 +185,7 @@ impl Row {
     /// The shapes that the row names.
     pub fn shapes(&self) -> impl Iterator<Item = &str> {
         let each = match &self.each {
-            Some(Each::Shape { shape }) => Some(shape),
+            Some(Each::Shape { shape } | Each::Members { members: shape }) => Some(shape),
             _ => None,
         };
         self.shape.iter().chain(each).map(String::as_str)
