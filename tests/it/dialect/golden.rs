@@ -32,8 +32,13 @@ pub(super) fn side(line: &Value) -> Side {
     }
 }
 
-/// Methods of some peers that are not in the stable v1: a draft, and one of older releases.
-const UNSTABLE: [&str; 2] = ["session/fork", "session/set_model"];
+/// Methods of some peers that are not in the stable v1: drafts, and one of older releases.
+const UNSTABLE: [&str; 4] = [
+    "session/fork",
+    "session/set_model",
+    "nes/accept",
+    "nes/reject",
+];
 
 /// Whether only a guess could make it canonical; its deviation is tested with `canon`.
 fn unrepaired(vector: &Value) -> bool {
