@@ -13,6 +13,7 @@
 // In every check: the page sends requests to the viewer only, opens no dialog and logs no error. Two
 // checks run at a time.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, openSync, readFileSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -29,7 +30,10 @@ const { values: options } = parseArgs({
   },
 });
 const { chromium } = createRequire(import.meta.url)(options.playwright);
-const PATIENCE = 15000;
+// A busy machine needs many times the usual second.
+const PATIENCE = 60000;
+/** Milliseconds until a click without an effect is repeated. */
+const CLICK_PATIENCE = 3000;
 const children = new Set();
 
 /** Starts a program; returns the child, and the first match of `pattern` in its output. */
@@ -95,14 +99,30 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 function expect(holds, what) {
   if (!holds) throw new Error(`expected: ${what}`);
 }
+/** Waits until `holds()` is true: what was just done may not be shown yet. */
+async function until(holds, what) {
+  for (const end = Date.now() + PATIENCE; !(await holds()); await pause(20)) expect(Date.now() < end, what);
+}
+/** Clicks until `shown` is visible: the page may replace the element while the button is down. */
+const click = (element, shown) => until(async () => {
+  await element.click({ timeout: CLICK_PATIENCE }).catch(() => {});
+  return await shown.waitFor({ timeout: CLICK_PATIENCE }).then(() => true, () => false);
+}, `${element} has an effect`);
+/** Waits until the page shows the whole recording and its findings. */
+const whole = (page) => page.waitForFunction(() => {
+  const { bytes, total, events, lint } = view.state ?? {};
+  // "29 events", or "3 of 29 events".
+  const counted = Number(document.getElementById("count").textContent.replace(/.* of /, "").replaceAll(/\D/g, ""));
+  return events && bytes >= total && !(lint?.checked < events) && counted === events && !document.querySelector(".row.waiting");
+});
 const counted = (page, words) => page.waitForFunction((words) => document.getElementById("count").textContent.replaceAll("\u202f", "") === words, words);
 const row = (page, words) => page.locator(".row", { hasText: words }).first();
 
 const plain = conversation("plain.acpr", 3).path;
 
 check("the sequence shows senders, messages and durations", plain, async (page) => {
-  await row(page, "question 1").waitFor();
-  expect((await page.locator(".row").count()) === 20, "20 rows");
+  await whole(page);
+  await until(async () => (await page.locator(".row").count()) === 20, "20 rows");
   expect((await row(page, "question 1").locator(".lane.request.to-agent.through").count()) === 1, "a prompt passes through to the agent");
   expect((await row(page, "×2").locator(".summary").textContent()) === "Hello and more", "chunks are folded");
   expect((await row(page, "end_turn").locator(".tail").textContent()) === "70 ms", "the answer shows its duration");
@@ -111,11 +131,11 @@ check("the sequence shows senders, messages and durations", plain, async (page) 
 });
 
 check("a filter narrows the list, and Esc clears it", plain, async (page) => {
-  await row(page, "question 1").waitFor();
+  await whole(page);
   await page.keyboard.press("/");
   await page.keyboard.type("method:session/prompt question");
   await counted(page, "3 of 29 events");
-  expect((await page.locator(".row").count()) === 3, "3 rows");
+  await until(async () => (await page.locator(".row").count()) === 3, "3 rows");
   await page.locator("#filter").fill("no such words");
   await page.locator("#empty").waitFor();
   await page.keyboard.press("Enter");
@@ -124,7 +144,7 @@ check("a filter narrows the list, and Esc clears it", plain, async (page) => {
 });
 
 check("an error in the filter is shown while typing, and the list stays", plain, async (page) => {
-  await row(page, "question 1").waitFor();
+  await whole(page);
   await page.locator("#filter").fill("metod:x");
   await page.locator("#fault mark", { hasText: "metod" }).waitFor();
   await page.locator("#fault", { hasText: "no such field" }).waitFor();
@@ -135,6 +155,7 @@ check("an error in the filter is shown while typing, and the list stays", plain,
 });
 
 check("findings are shown at their rows, in a view by rule, and in the filter", plain, async (page) => {
+  await whole(page);
   await page.locator(".row .badge.error").first().waitFor();
   await page.locator("#found").waitFor();
   await page.keyboard.press("t");
@@ -142,18 +163,19 @@ check("findings are shown at their rows, in a view by rule, and in the filter", 
   const group = page.locator(".group", { hasText: "not-initialized" });
   await group.locator(".place").nth(2).waitFor();
   expect((await group.locator(".place").count()) === 3, "three prompts came too early");
-  await group.locator(".place").nth(1).click();
-  await page.locator(".row.selected", { hasText: "question 2" }).waitFor();
+  await click(group.locator(".place").nth(1), page.locator(".row.selected", { hasText: "question 2" }));
   await page.locator("#detail .finding.error", { hasText: "not-initialized" }).waitFor();
   await page.locator("#detail .finding .id", { hasText: "not-initialized" }).click();
   await counted(page, "3 of 29 events");
   expect((await page.locator("#filter").inputValue()) === "lint:not-initialized", "the filter shows it");
+  await page.locator(".row.selected", { hasText: "question 2" }).waitFor();
   await page.keyboard.press("n");
   await page.locator(".row.selected", { hasText: "question 2" }).waitFor({ state: "detached" });
+  await page.locator(".row.selected").waitFor();
 });
 
 check("the keys select, open, go to the pair and close", plain, async (page) => {
-  await row(page, "question 1").waitFor();
+  await whole(page);
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("j");
   await page.locator(".row.selected", { hasText: "question 1" }).waitFor();
   await page.locator(".row.pair", { hasText: "end_turn" }).waitFor();
@@ -171,24 +193,24 @@ check("the keys select, open, go to the pair and close", plain, async (page) => 
   await page.keyboard.press("?");
   await page.locator("#dialog dt", { hasText: "Enter" }).waitFor();
   await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "hidden" });
   await page.keyboard.press("d");
-  expect((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "d switches to the light theme");
+  await until(async () => (await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "d switches to the light theme");
 });
 
 check("a changed message is shown side by side, with the rule", plain, async (page) => {
-  await row(page, "mode-update").click();
-  await page.locator(".before .differs", { hasText: "modeId" }).waitFor();
+  await whole(page);
+  await click(row(page, "mode-update"), page.locator(".before .differs", { hasText: "modeId" }));
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
   await page.locator(".reason", { hasText: "official prose page" }).waitFor();
   expect((await page.locator(".patch li").count()) === 2, "the patch has two steps");
   // From the received message as well.
-  await page.locator("#detail .go").first().click();
-  await page.locator(".row.selected", { hasText: "current_mode_update" }).waitFor();
+  await click(page.locator("#detail .go").first(), page.locator(".row.selected", { hasText: "current_mode_update" }));
   await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
 });
 
 check("a turn is one text with its tool calls and its stop reason", plain, async (page) => {
-  await row(page, "question 1").waitFor();
+  await whole(page);
   await page.keyboard.press("t");
   const card = page.locator(".turn").first();
   await card.locator(".words", { hasText: "Hello and more" }).waitFor();
@@ -196,13 +218,13 @@ check("a turn is one text with its tool calls and its stop reason", plain, async
   await card.locator(".tool pre", { hasText: "tool output" }).waitFor();
   await card.locator(".stop", { hasText: "end_turn" }).waitFor();
   expect((await page.locator(".turn").count()) === 3, "three turns");
-  await card.locator(".prompt").click();
-  await page.locator("#detail .j-string", { hasText: "question 1" }).waitFor();
+  await click(card.locator(".prompt"), page.locator("#detail .j-string", { hasText: "question 1" }));
 });
 
 /** Checks what the page shows of a translated conversation. */
 const old = translated("translated.acpr");
 async function checkTranslated(page) {
+  await whole(page);
   await row(page, "stopReason").or(row(page, "end_turn")).waitFor();
   const order = await page.locator(".row .title").allTextContents();
   expect(order.join() === "session/prompt,session/prompt,reply,agent_message_chunk,reply,reply,news,_acme/news,session/prompt", `the order is ${order}`);
@@ -222,8 +244,7 @@ check("a translated turn is shown as the client received it, in its order, and i
 });
 
 check("a time range can be selected with the mouse", plain, async (page) => {
-  await row(page, "question 1").waitFor();
-  await page.locator("#state", { hasText: "3 turns" }).waitFor();
+  await whole(page);
   const box = await page.locator("#bars").boundingBox();
   await page.mouse.move(box.x + box.width * 0.4, box.y + 20);
   await page.mouse.down();
@@ -231,7 +252,7 @@ check("a time range can be selected with the mouse", plain, async (page) => {
   await page.mouse.up();
   await page.waitForFunction(() => / of 29 events/.test(document.getElementById("count").textContent));
   await row(page, "question 2").waitFor();
-  expect((await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "only the second turn is shown");
+  await until(async () => (await row(page, "question 1").count()) === 0 && (await row(page, "question 2").count()) === 1, "only the second turn is shown");
   await page.keyboard.press("Escape");
   await counted(page, "29 events");
 });
@@ -239,18 +260,21 @@ check("a time range can be selected with the mouse", plain, async (page) => {
 const lossy = conversation("lossy.acpr", 1);
 for (const [t, ev] of [[10, "lost"], [30, "resumed"], [40, "end"]]) lossy.add({ k: "link", h: "client", ev, what: "", t });
 async function checkOutage(page) {
-  await row(page, "client resumed").waitFor();
-  const { x, y, width } = await page.locator("#bars").boundingBox();
-  const words = async (share) => {
-    await page.mouse.move(x + width * share, y + 20);
-    return await page.locator("#hour").textContent();
-  };
-  expect((await words(0.5)).includes("client lost for 20.00 s"), "the timeline shows the outage");
-  expect(!(await words(0.9)).includes("lost"), "the timeline shows its end");
+  await whole(page);
+  let pixel = 0;
+  const says = (share, fits, what) => until(async () => {
+    const { x, y, width } = await page.locator("#bars").boundingBox();
+    // Another position each time, because the page says nothing new otherwise.
+    await page.mouse.move(x + width * share + (pixel ^= 1), y + 20);
+    return fits(await page.locator("#hour").textContent());
+  }, what);
+  await says(0.5, (words) => words.includes("client lost for 20.00 s"), "the timeline shows the outage");
+  await says(0.9, (words) => words && !words.includes("lost"), "the timeline shows its end");
 }
 check("the timeline shows an outage with its duration", lossy.path, checkOutage);
 
 check("hostile text is shown as text", hostile(), async (page) => {
+  await whole(page);
   await row(page, "prompt").first().waitFor();
   const events = await page.locator(".row").count();
   for (let at = 0; at < events; at++) {
@@ -276,15 +300,17 @@ check("a live recording is followed, and its open requests are shown as waiting"
   await page.locator("#top:not(.live)").waitFor();
   await page.locator("#follow").waitFor({ state: "hidden" });
   // A writer locks its recording.
-  const writer = spawn("flock", ["-x", live.path, "cat"], { stdio: ["pipe", "ignore", "inherit"] });
+  const writer = spawn("flock", ["-x", live.path, "sh", "-c", "echo locked; exec cat"], { stdio: ["pipe", "pipe", "inherit"] });
   children.add(writer);
-  await pause(100);
+  await once(writer.stdout, "data");
+  // The lock is seen once the recording has grown.
+  turn(live, 2, "Hello");
+  await page.locator("#top.live").waitFor();
   await page.keyboard.press("f");
-  for (let id = 2; id <= 30; id++) turn(live, id, "Hello");
+  await page.locator("#follow[aria-pressed=true]").waitFor();
+  for (let id = 3; id <= 30; id++) turn(live, id, "Hello");
   live.frame("client", ">", "request", "session/prompt", { id: 31, params: { sessionId: "s1", prompt: [{ type: "text", text: "no answer to this" }] } });
   await row(page, "question 30").waitFor();
-  await page.locator("#top.live").waitFor();
-  await page.locator("#follow[aria-pressed=true]").waitFor();
   await row(page, "no answer to this").locator(".tail.waiting", { hasText: /\d/ }).waitFor();
   expect((await page.locator(".group", { hasText: "unanswered" }).count()) === 0, "the answer may come");
   await page.keyboard.press("t");
@@ -295,11 +321,11 @@ check("a live recording is followed, and its open requests are shown as waiting"
   await page.locator("#top:not(.live)").waitFor();
   await page.locator("#state", { hasText: "not ended" }).waitFor();
   await page.keyboard.press("t");
-  await page.locator(".group", { hasText: "unanswered" }).locator(".place").click();
+  const finding = page.locator("#detail .finding", { hasText: "unanswered" });
+  await click(page.locator(".group", { hasText: "unanswered" }).locator(".place"), finding);
   await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor();
-  await page.locator("#detail .finding", { hasText: "unanswered" }).waitFor();
   live.frame("agent", "<", "result", "session/prompt", { id: 31, result: { stopReason: "end_turn" } });
-  await page.locator("#detail .finding", { hasText: "unanswered" }).waitFor({ state: "detached" });
+  await finding.waitFor({ state: "detached" });
   await page.locator("#detail .go", { hasText: "after" }).waitFor();
   await row(page, "no answer to this").locator(".tail", { hasText: "no answer" }).waitFor({ state: "detached" });
 });
@@ -315,14 +341,13 @@ check("a missing next file of a recording is reported", cut.path, async (page) =
 check("an address restores the view", plain, async (page) => {
   await page.locator("#filter").fill("question");
   await counted(page, "3 of 29 events");
-  await row(page, "question 2").click();
-  await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
+  await click(row(page, "question 2"), page.locator("#detail .j-string", { hasText: "question 2" }));
   await page.reload();
   await page.locator("#detail .j-string", { hasText: "question 2" }).waitFor();
   await counted(page, "3 of 29 events");
 });
 
-usability({ check, row, expect, plain });
+usability({ check, row, expect, until, click, whole, plain });
 
 // The official SDK's client and agent, recorded by a relay.
 if (options.sdk) check("a conversation of the SDK is shown while it runs, and the end of the relay is reported", () => serve(0), async (page, address) => {
@@ -330,6 +355,8 @@ if (options.sdk) check("a conversation of the SDK is shown while it runs, and th
   const prompt = ["--prompt", "Hello", "--cancel-prompt", "Stop", "--expect", "end_turn,cancelled"];
   const here = new URL("client.mjs", import.meta.url).pathname;
   const running = begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /"stops":\s*\[[^\]]+\]/);
+  // When the check fails before, that is reported.
+  running.catch(() => {});
   await row(page, "session/prompt").locator(".tail.waiting").waitFor();
   await page.locator("#top.live").waitFor();
   await page.keyboard.press("f");
@@ -370,8 +397,7 @@ check("many rows: go to the end, to the middle, and to a distant row", conversat
   await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
   await page.locator("#filter").fill('"question 2000"');
   await page.waitForFunction(() => /^1 of/.test(document.getElementById("count").textContent));
-  await row(page, "question 2000").click();
-  await page.locator(".row.selected", { hasText: "question 2000" }).waitFor();
+  await click(row(page, "question 2000"), page.locator(".row.selected", { hasText: "question 2000" }));
   await page.keyboard.press("p");
   await page.locator(".row.selected", { hasText: "end_turn" }).waitFor();
   await row(page, "question 2000").waitFor();
@@ -382,9 +408,6 @@ check("an answer that arrives after the filter was removed changes nothing", con
   // The first answer about the filtered list is held back.
   let release;
   const held = new Promise((done) => (release = done));
-  const late = page.waitForResponse(/rows\?q=/);
-  // When the check fails before, that is reported, and not the wait that it leaves.
-  late.catch(() => {});
   await page.route(/rows\?q=/, async (route) => {
     const answer = await route.fetch();
     await held;
@@ -392,17 +415,19 @@ check("an answer that arrives after the filter was removed changes nothing", con
   }, { times: 1 });
   const asked = page.waitForRequest(/rows\?q=/);
   await page.locator("#filter").fill('"question 20"');
-  await asked;
+  const late = await asked;
   await page.locator("#filter").fill("");
   await page.waitForFunction(() => view.q === "");
   // A later answer would correct the number of rows.
   await page.evaluate(`globalThis.totals = []; rows.grow = (total) => { totals.push(total); List.prototype.grow.call(rows, total); }`);
   release();
-  await (await late).finished();
+  await (await late.response()).finished();
   // The page has handled it once it has handled a later answer.
   await page.evaluate(() => fetch("api/recordings").then((answer) => answer.text()));
   const totals = await page.evaluate("totals");
   expect(!totals.includes(1), `the one row of the filter is not the list: ${totals}`);
+  // The list is empty until the first answer without the filter.
+  await page.waitForFunction(() => rows.total > 1);
   await page.locator("#list").focus();
   await page.keyboard.press("G");
   await page.locator(".row.selected", { hasText: "mode-update" }).waitFor();
@@ -420,14 +445,13 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
       const faults = [...await page.evaluate(lowContrast), ...await page.evaluate(unnamed)];
       expect(faults.length === 0, `${what} has contrast and names:\n${faults.join("\n")}`);
     };
-    await row(page, "question 1").waitFor();
+    await whole(page);
     await page.locator(".row .badge").first().waitFor();
     await verify("the sequence");
     await page.keyboard.press("w");
     await verify("the time of the day");
     await page.keyboard.press("G");
-    await row(page, "mode-update").click();
-    await page.locator(".after .differs").first().waitFor();
+    await click(row(page, "mode-update"), page.locator(".after .differs").first());
     await verify("an event");
     await page.keyboard.press("Escape");
     await page.keyboard.press("t");
@@ -447,13 +471,13 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
       await page.locator("dialog[open] .tool").first().waitFor();
       await verify(`the dialog of ${key}`);
       await page.keyboard.press("Escape");
+      await page.locator("dialog").waitFor({ state: "hidden" });
     }
   }, { width, height, scheme });
 }
 
 check("controls are large enough for touch", plain, async (page) => {
-  await row(page, "question 1").click();
-  await page.locator("#detail .json").waitFor();
+  await click(row(page, "question 1"), page.locator("#detail .json"));
   const small = (selector, least) => page.evaluate(([selector, least]) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).map((one) => [one, one.getBoundingClientRect()]).filter(([, { width, height }]) => Math.min(width, height) < least).map(([one]) => one.outerHTML.slice(0, 80)), [selector, least]);
   const found = [...await small("#top button, #top input, .walk, .close", 36), ...await small("#detail .tool, .row", 30)];
   expect(found.length === 0, `too small: ${found.join("\n")}`);
@@ -461,7 +485,7 @@ check("controls are large enough for touch", plain, async (page) => {
 }, { width: 400 });
 
 check("the keys replace the mouse", plain, async (page) => {
-  await row(page, "question 1").waitFor();
+  await whole(page);
   const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
   await page.locator("#tab-sequence").focus();
   await page.keyboard.press("ArrowRight");
@@ -521,8 +545,7 @@ check("the page without a server shows a file", pathToFileURL(standalone), async
   await page.locator("#filter").fill("lint:not-initialized");
   await page.locator("#fault", { hasText: "this page has no findings" }).waitFor();
   await page.locator("#filter").fill("");
-  await row(page, "mode-update").click();
-  await page.locator(".after .differs", { hasText: "currentModeId" }).waitFor();
+  await click(row(page, "mode-update"), page.locator(".after .differs", { hasText: "currentModeId" }));
   await page.keyboard.press("t");
   await page.locator(".turn .words", { hasText: "Hello and more" }).first().waitFor();
   await page.locator("#pick").setInputFiles(cut.path);
@@ -572,7 +595,7 @@ check("the page without a server reports what it does not show, and names the co
     await row(page, "question 1").waitFor();
     await page.locator("#pick").setInputFiles(file);
     await page.locator("#welcome code", { hasText: command }).waitFor();
-    expect((await page.locator("#about").textContent()) === "", "the previous recording is cleared");
+    await until(async () => (await page.locator("#about").textContent()) === "", "the previous recording is cleared");
   }
   await page.locator("#pick").setInputFiles([packed.replace("-packed", "").replace(".zst", ""), plain]);
   await row(page, "question 1").waitFor();
@@ -599,12 +622,14 @@ check("files that are dropped onto a served page are unpacked and linted by its 
   await page.locator("#recordings").selectOption({ index: 0 });
   await row(page, "Ready.").waitFor();
   await counted(page, "16 events");
+  await whole(page);
   expect((await page.evaluate(() => view.state.damaged)) === 0, "every line is intact");
   // The commands name the file, and not where the viewer keeps it.
   await page.locator("#list").focus();
   await page.keyboard.press("x");
   await page.locator("dialog code", { hasText: "acp-relay replay agent v1-packed.000.acpr.zst" }).waitFor();
   await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "hidden" });
   await page.reload();
   await counted(page, "16 events");
   await page.locator("#pick").setInputFiles({ name: "my capture.jsonl", mimeType: "", buffer: Buffer.from("no line") });
@@ -652,6 +677,7 @@ check("a filter has the same results on the page and in the program", plain, asy
 });
 check("the page without a server shows hostile text as text", pathToFileURL(standalone), async (page) => {
   await page.locator("#pick").setInputFiles(join(root, "hostile.acpr"));
+  await whole(page);
   await row(page, "prompt").waitFor();
   expect((await page.locator(".remark.damaged").count()) === 2, "two damaged lines");
   expect((await page.locator("img, iframe, a, svg").count()) === 0, "no text became an element");
@@ -672,7 +698,7 @@ if (options.big) {
     await row(page, "tool_call_update").waitFor();
     const first = await page.evaluate(() => performance.now());
     console.log(`viewer: measured: first rows of ${options.big} MiB after ${Math.round(first)} ms`);
-    await page.waitForFunction(() => !/reading/.test(document.getElementById("state").textContent), null, { timeout: 120000 });
+    await page.waitForFunction(() => !/reading/.test(document.getElementById("state").textContent), null, { timeout: 2 * PATIENCE });
     const whole = await page.evaluate(() => performance.now());
     console.log(`viewer: measured: fully read after ${Math.round(whole)} ms, ${await page.locator("#count").textContent()}`);
   });

@@ -20,8 +20,8 @@ from peers import SDK
 HERE = Path(__file__).resolve().parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# All checks take less than a minute on two cores; writing and reading a big recording adds to that.
-PATIENCE = 600
+# All checks take about a minute on two cores, and several on busy ones; writing and reading a big recording adds to that.
+PATIENCE = 1200
 
 
 def main():

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { conversation, newRecording, root } from "./viewer_book.mjs";
 
 /** Adds the checks; `plain` is a recording of three turns. */
-export function usability({ check, row, expect, plain }) {
+export function usability({ check, row, expect, until, click, whole, plain }) {
   check("a changed address changes the view, with time range and folding", plain, async (page, address) => {
-    await row(page, "question 1").waitFor();
+    await whole(page);
     await page.evaluate(() => (location.hash = "recording=plain&t=100000-190000&all=1"));
     await page.locator("#range").waitFor();
     await page.waitForFunction(() => document.querySelectorAll(".row").length === 10);
@@ -28,49 +28,49 @@ export function usability({ check, row, expect, plain }) {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: new URL(address).origin });
     const pasted = () => page.evaluate(() => navigator.clipboard.readText());
     const line = readFileSync(plain, "utf8").split("\n").find((line) => line.includes("question 2"));
-    await row(page, "question 2").click();
+    await whole(page);
+    await click(row(page, "question 2"), page.locator("#detail .json"));
+    const copied = page.locator("#detail .copy", { hasText: "copied" });
     for (const [name, content] of [
-      ["copy line", line], ["copy command", `acp-relay inspect show --bodies ${plain} n=12`], ["copy link", page.url()],
+      ["copy line", line], ["copy command", `acp-relay inspect show --bodies ${plain} n=12`], ["copy link", await page.evaluate(() => location.href)],
       ["copy", /"m":(.*),"crc"/.exec(line)[1]],
     ]) {
       const button = page.locator("#detail").getByRole("button", { name, exact: true });
-      await button.click();
-      await page.locator("#detail .copy", { hasText: "copied" }).waitFor();
+      // It is shown for a moment only.
+      await click(button, copied);
       expect((await pasted()) === content, `${name} copies ${await pasted()}`);
       // The button can be used again.
       await button.waitFor();
     }
     // Without a clipboard the selection is copied.
     await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true }));
-    await page.getByRole("button", { name: "copy line" }).click();
-    await page.locator("#detail .copy", { hasText: "copied" }).waitFor();
+    await click(page.getByRole("button", { name: "copy line" }), copied);
     await page.evaluate(() => delete navigator.clipboard);
     expect((await pasted()) === line, "the same text without a clipboard");
     await page.evaluate(() => (navigator.clipboard.writeText = () => Promise.reject(new Error("no"))));
-    await page.getByRole("button", { name: "copy link" }).click();
-    await page.locator("#detail .copy", { hasText: "not allowed" }).waitFor();
+    await click(page.getByRole("button", { name: "copy link" }), page.locator("#detail .copy", { hasText: "not allowed" }));
   });
 
   check("the width of the event panel, the theme and the time format are kept", plain, async (page) => {
-    await row(page, "question 1").click();
+    await whole(page);
+    await click(row(page, "question 1"), page.locator("#detail .json"));
     const width = () => page.evaluate(() => Math.round(document.getElementById("detail").getBoundingClientRect().width));
-    await page.locator("#detail .json").waitFor();
-    expect((await width()) === 589, `46 %: ${await width()}`);
+    await until(async () => (await width()) === 589, "46 %");
     const bar = await page.locator("#split").boundingBox();
     await page.mouse.move(bar.x + 4, bar.y + 200);
     await page.mouse.down();
     await page.mouse.move(640, bar.y + 200, { steps: 3 });
     await page.mouse.up();
-    expect((await width()) === 640, `the width follows the pointer: ${await width()}`);
+    await until(async () => (await width()) === 640, "the width follows the pointer");
     await page.locator("#split").focus();
     await page.keyboard.press("ArrowRight");
-    expect((await width()) === 602, `keys change the width: ${await width()}`);
+    await until(async () => (await width()) === 602, "keys change the width");
     expect((await page.locator("#split").getAttribute("aria-valuenow")) === "47", "the width is announced");
     await page.keyboard.press("d");
     await page.keyboard.press("w");
     await page.reload();
     await page.locator("#detail .json").waitFor();
-    expect((await width()) === 602, `the width is kept: ${await width()}`);
+    await until(async () => (await width()) === 602, "the width is kept");
     expect((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "the theme is kept");
     expect(/^16:59:00/.test(await row(page, "question 1").locator("time").textContent()), "the time format is kept");
   }, { zone: "Europe/Berlin" });
@@ -79,16 +79,16 @@ export function usability({ check, row, expect, plain }) {
     await page.locator("#about .began", { hasText: "2026-11-20 07:59:00 −08:00" }).waitFor();
     expect((await page.locator("#about .began").getAttribute("title")).startsWith("2026-11-20T15:59:00"), "the title has UTC");
     const time = row(page, "question 1").locator("time");
+    await whole(page);
     expect((await time.textContent()) === "00:00.040", "since the beginning");
     await page.locator("#hours").click();
-    expect((await time.textContent()) === "07:59:00.040", `of the day: ${await time.textContent()}`);
-    await row(page, "question 1").click();
-    await page.locator("#detail time", { hasText: "2026-11-20 07:59:00.040 −08:00" }).waitFor();
+    await until(async () => (await time.textContent()) === "07:59:00.040", "of the day");
+    await click(row(page, "question 1"), page.locator("#detail time", { hasText: "2026-11-20 07:59:00.040 −08:00" }));
   }, { zone: "America/Los_Angeles" });
 
   check("only the changed lines are marked, and buttons lead to the neighbours", plain, async (page) => {
-    await row(page, "mode-update").click();
-    await page.locator(".after .differs").first().waitFor();
+    await whole(page);
+    await click(row(page, "mode-update"), page.locator(".after .differs").first());
     expect((await page.locator(".before .differs").allTextContents()).join() === '"modeId": "ask"', "one line before");
     expect((await page.locator(".after .differs").allTextContents()).join() === '"currentModeId": "ask"', "one line after");
     await page.locator("#detail").getByRole("button", { name: "‹" }).click();
@@ -98,7 +98,7 @@ export function usability({ check, row, expect, plain }) {
   });
 
   check("screen readers get positions, headings and shapes", plain, async (page) => {
-    await row(page, "question 1").waitFor();
+    await whole(page);
     const places = await page.locator(".row").evaluateAll((all) => all.map((one) => `${one.ariaPosInSet} of ${one.ariaSetSize}`));
     expect(places[0] === "1 of 20" && places[19] === "20 of 20", `rows have positions: ${places}`);
     expect((await page.locator("h1").textContent()) === "plain", "the recording is the heading");
@@ -125,12 +125,12 @@ export function usability({ check, row, expect, plain }) {
   for (let id = 0; id < 1500; id++) long.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "tool_call_update", toolCallId: `c${id}`, status: id === 3 ? "failed" : "completed" } } });
   long.frame("agent", "<", "result", "session/prompt", { id: 1, result: { stopReason: "max_tokens" } }, { re: 1 });
   check("a turn of many events shows its end, and links to the omitted events", long.path, async (page) => {
+    await whole(page);
     await row(page, "c3").locator(".summary").waitFor();
     expect((await page.locator(".row.bad").count()) === 1, "the failed call is marked");
     await page.keyboard.press("t");
     await page.locator(".turn .stop", { hasText: "max_tokens" }).waitFor();
-    await page.locator(".turn .more", { hasText: "502 more events" }).click();
-    await page.locator(".row.selected", { hasText: "c998" }).waitFor();
+    await click(page.locator(".turn .more", { hasText: "502 more events" }), page.locator(".row.selected", { hasText: "c998" }));
   });
 
   check("the keys switch recordings, and go to the end of the turns", folder(), async (page) => {
@@ -140,6 +140,7 @@ export function usability({ check, row, expect, plain }) {
     await page.waitForFunction(() => document.querySelector("#recordings").selectedOptions[0].textContent.startsWith("a-"));
     await row(page, "question 1").waitFor();
     await page.keyboard.press("[");
+    await whole(page);
     await page.keyboard.press("t");
     await page.locator(".turn .stop").first().waitFor();
     await page.keyboard.press("G");
