@@ -35,11 +35,15 @@ import sshd
 from link_faults import Network
 from paths import RELAY
 from peers import AGENTS, WAYS, Way
-from run import PLAIN, Run
+from run import Run, compared
 from wires import Relay
 
 NAMES = ("goose", "gemini-cli", "opencode")
 CUTS = ("reset", "end of stream", "cut at a byte", "half-open")
+# How long a half-open connection is silent, in seconds, and how long the client's relay tries to tell the
+# other one of the end. An agent whose client's relay has given up runs on, for the client could return.
+# client.mjs stops its relay after 15 s.
+SILENT, STOP_GRACE = 2, 14
 # Counts the agents that are started.
 COUNTED = ["sh", "-c", 'echo >>"$0.starts"; exec "$@"']
 CONFIG = """
@@ -73,7 +77,7 @@ class Cutter:
     def start(self, target):
         """A proxy to the port; returns its own."""
         async def begin():
-            self.nets.append(Network(self.chance, isolation.free_port(), target, 10, [], lambda: 0, None))
+            self.nets.append(Network(self.chance, isolation.free_port(), target, 10, [], lambda: 0, None, kept=SILENT))
             await self.nets[-1].listen()
             return self.nets[-1].port
         return asyncio.run_coroutine_threadsafe(begin(), self.loop).result(10)
@@ -104,6 +108,7 @@ class CutRun(Run):
         self.asked, self.chance = asked, random.Random("%d %s %s" % (asked.seed, agent.name, way))
         self.counts, self.front, self.cutter = {"open": 0, "later": 0, "attachments": 0, "agents": 0}, None, None
         self.options, self.limit = ["--hold", self.dir, "--timeout", 400], 420
+        self.connect_options = ["--limit", "stop-grace=%ds" % STOP_GRACE]
 
     def environment(self):
         self.home_env = super().environment()
@@ -231,15 +236,18 @@ def main():
     isolation.leave_network()
     print("seed %d" % asked.seed, flush=True)
     root, rows, good = Path(tempfile.mkdtemp(prefix="acp-cuts-")), [], bool(agents)
+
+    def one(agent, way, reference):
+        def pair(folder):
+            return Run(agent, WAYS[0], [asked.relay], folder).go(), CutRun(agent, way, asked, folder).go()
+        return compared(CutRun(agent, way, asked, root).go(), reference.result(), lambda: pair(root / ("again-" + way)))
+
     with ThreadPoolExecutor(asked.jobs) as pool:
         direct = {agent.name: pool.submit(Run(agent, WAYS[0], [asked.relay], root).go) for agent in agents}
-        runs = [pool.submit(CutRun(agent, way, asked, root).go) for agent in agents for way in ways if PROGRAMS[way]]
+        runs = [pool.submit(one, agent, way, direct[agent.name]) for agent in agents for way in ways if PROGRAMS[way]]
         for future in runs:
             run = future.result()
             reference = direct[run.agent.name].result()
-            # Without captures the run has already failed.
-            if run.client and reference.client:
-                run.against(reference)
             rows.append((run.agent.name, run.way.name, *run.counts.values(),
                          len(run.client.order) if run.client else 0, "%.0f s" % run.seconds, "differs" if run.wrong else "equal"))
             good = good and not run.wrong and not reference.wrong

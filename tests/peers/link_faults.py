@@ -195,7 +195,7 @@ class Pair:
                 flow.mode = HOLD
                 self.trickle(flow, until, int(2 ** chance.uniform(6, 13)))
         if kind not in ("sleep", "slow network"):
-            self.later(KEPT, self.abort)
+            self.later(self.net.kept, self.abort)
 
     def recover(self):
         self.fault, self.since = None, self.net.now()
@@ -241,9 +241,9 @@ class Pair:
 class Network:
     """The proxy. `due` is the number of faults that there should have been by now."""
 
-    def __init__(self, chance, port, target, liveness, relays, due, stick, alter=None):
+    def __init__(self, chance, port, target, liveness, relays, due, stick, alter=None, kept=KEPT):
         self.chance, self.port, self.target, self.liveness, self.relays = chance, port, target, liveness, relays
-        self.due, self.stick, self.alter = due, stick, alter
+        self.due, self.stick, self.alter, self.kept = due, stick, alter, kept
         self.loop, self.server, self.pairs, self.tasks, self.links = asyncio.get_running_loop(), None, set(), set(), {}
         self.faults, self.attachments, self.refusals, self.connections = Counter(), Counter(), Counter(), 0
         # What new connections get instead of the other relay, and whether they begin with a cut.
@@ -291,7 +291,7 @@ class Network:
             self.faults["cut in the handshake"] += 1
             pair.fault = "cut in the handshake"
             self.chance.choice(pair.flows).left = self.chance.randrange(1, 1200)
-            pair.later(KEPT, pair.abort)
+            pair.later(self.kept, pair.abort)
         pair.near.read(True, "no connection yet")
 
     def observe(self, flow, data):
