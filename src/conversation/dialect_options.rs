@@ -195,6 +195,17 @@ impl DialectOptions {
         }
     }
 
+    /// Sets the time of what is read and written next.
+    pub(super) fn set_time(&mut self, now: Instant) {
+        for bridge in self
+            .sides
+            .iter_mut()
+            .filter_map(|side| side.bridge.as_mut())
+        {
+            bridge.set_time(now);
+        }
+    }
+
     /// Takes an answer of the agent while its version is not known; `may_retry`: it can be
     /// started again. What is converted from then on is [`DialectOptions::read`] and
     /// [`DialectOptions::write`].
@@ -203,11 +214,12 @@ impl DialectOptions {
         frame: &Frame,
         at: &Envelope,
         may_retry: bool,
+        now: Instant,
     ) -> VersionAnswer {
         let Some(negotiation) = &mut self.negotiation else {
             return VersionAnswer::Pass;
         };
-        let answer = negotiation.answered(frame, at, may_retry);
+        let answer = negotiation.answered(frame, at, may_retry, now);
         if negotiation.is_done() {
             let spoken = negotiation.spoken();
             self.negotiation = None;
@@ -315,10 +327,10 @@ impl DialectOptions {
     }
 
     /// Translates a message of `side` into canonical ACP.
-    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+    pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
         let own = &mut self.sides[side as usize];
         if let Some(bridge) = &mut own.bridge {
-            return bridge.read(frame, at, now);
+            return bridge.read(frame, at);
         }
         match &mut own.translator {
             Some(translator) => translator.read(frame, at),
@@ -327,10 +339,10 @@ impl DialectOptions {
     }
 
     /// Translates a canonical message into the dialect of `side`.
-    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+    pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
         let own = &mut self.sides[side as usize];
         if let Some(bridge) = &mut own.bridge {
-            return bridge.write(frame, at, now);
+            return bridge.write(frame);
         }
         match &mut own.translator {
             Some(translator) => translator.write(frame, at),

@@ -76,7 +76,7 @@ impl Conversation {
         self.shutdown.step = Step::Over;
         self.shutdown.deadline = None;
         self.shutdown.unreachable[Side::Agent as usize] = true;
-        self.stop_negotiating(self.now, out);
+        self.stop_negotiating(out);
         self.take_unsent(Side::Agent, out);
         let open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
         for (at, (id, request)) in open.into_iter().enumerate() {

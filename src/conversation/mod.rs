@@ -45,6 +45,7 @@
 
 mod dialect_options;
 mod final_error;
+mod held_input;
 mod known_values;
 mod link_status;
 mod non_json;

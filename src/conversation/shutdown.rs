@@ -216,7 +216,7 @@ impl Conversation {
         if let Some(since) = self.link_status.take_due(now) {
             self.tell_status(true, since, out);
         }
-        self.now = now;
+        self.dialects.set_time(now);
         self.expire_version_timers(now, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
             return;

@@ -9,12 +9,12 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::dialect_options::DialectOptions;
+use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
-use super::versions::HeldInput;
 use super::{MessageSummary, Note, Outbox};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
@@ -37,8 +37,6 @@ pub struct Conversation {
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`.
     pub(super) held: HeldInput,
-    /// The time of the last input.
-    pub(super) now: Instant,
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
@@ -109,7 +107,6 @@ impl Conversation {
             link_status: LinkStatus::default(),
             dialects,
             held: HeldInput::default(),
-            now: Instant::now(),
             policy: None,
             marker: None,
             requests: 0,
@@ -144,32 +141,32 @@ impl Conversation {
     }
 
     /// Handles a frame that `from` has sent.
-    pub fn handle_frame(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
-        self.now = now;
+    pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
+        let scanned = self.scanners[from as usize].scan(&mut frame);
+        out.record_envelope(&scanned);
+        self.dialects.set_time(now);
         if from == Side::Client && self.dialects.awaits_version() {
-            self.held.frames.push_back(frame);
+            self.held.push(frame, now);
             return;
         }
-        self.handle_input(from, frame, now, out);
-        self.release_held(now, out);
+        self.handle_scanned(from, frame, &scanned, now, out);
+        self.release_held(out);
     }
 
-    /// [`Conversation::handle_frame`] for a frame that does not wait.
-    pub(super) fn handle_input(
+    /// Handles a frame that does not wait.
+    pub(super) fn handle_scanned(
         &mut self,
         from: Side,
-        mut frame: Frame,
+        frame: Frame,
+        scanned: &Scanned,
         now: Instant,
         out: &mut Outbox,
     ) {
-        let scanned = self.scanners[from as usize].scan(&mut frame);
-        out.record_envelope(&scanned);
         match scanned {
-            // By reference: it is larger than many messages.
-            Scanned::Message(ref envelope) if self.dialects.is_canonical(from) => {
+            Scanned::Message(envelope) if self.dialects.is_canonical(from) => {
                 self.handle_message(from, frame, envelope, now, out);
             }
-            Scanned::Message(ref envelope) => self.translate_in(from, frame, envelope, now, out),
+            Scanned::Message(envelope) => self.translate_in(from, frame, envelope, now, out),
             Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
                 self.enqueue(from.other(), frame, out);
             }
@@ -177,10 +174,10 @@ impl Conversation {
                 out.note(Note::Batch { from });
                 self.send(from, reply::batch(), out);
             }
-            Scanned::Invalid(error) if from == Side::Agent && is_stray(&error) => {
+            Scanned::Invalid(error) if from == Side::Agent && is_stray(error) => {
                 self.handle_stray(&frame, now, out);
             }
-            Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+            Scanned::Invalid(error) => self.handle_frame_error(from, error.clone(), now, out),
         }
         self.handle_returned(now, out);
     }

@@ -26,7 +26,7 @@ impl Conversation {
             self.note_unknown_method(from, &frame, at, out);
             return self.handle_message(from, frame, at, now, out);
         }
-        let mut outcome = self.dialects.read(from, &frame, at, now);
+        let mut outcome = self.dialects.read(from, &frame, at);
         let changed = !outcome.fired.is_empty();
         self.note_outcome(from, &mut outcome, out);
         if !changed {
@@ -99,7 +99,7 @@ impl Conversation {
         if !self.dialects.concerns(to, Way::Write, &frame, at) {
             return self.enqueue(to, frame, out);
         }
-        let mut outcome = self.dialects.write(to, &frame, at, self.now);
+        let mut outcome = self.dialects.write(to, &frame, at);
         self.note_outcome(to, &mut outcome, out);
         match outcome.forward {
             Forward::Unchanged => self.enqueue(to, frame, out),

@@ -1,40 +1,17 @@
 //! The negotiation of the protocol version, and the timers of the conversion between versions.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::dialect_options::VersionAnswer;
+use super::held_input::Held;
 use super::state::Conversation;
 use super::{Command, Outbox};
 use crate::dialect::versions::Offer;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
-/// Frames of the client that wait; then it is not read.
-const MAX_HELD: usize = 64;
-
 /// Time for the agent's answer once the client has ended its stream.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What the client has sent while the agent's version was not known.
-#[derive(Debug, Default)]
-pub(super) struct HeldInput {
-    pub(super) frames: VecDeque<Frame>,
-    /// The client has ended its stream, which waits until then.
-    end: Option<Instant>,
-}
-
-impl HeldInput {
-    /// Whether no more is taken.
-    pub(super) fn is_full(&self) -> bool {
-        self.frames.len() >= MAX_HELD
-    }
-
-    /// Until when the end of the client's stream waits.
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.end
-    }
-}
 
 impl Conversation {
     /// Takes a message while the versions of the two sides are not known.
@@ -56,7 +33,7 @@ impl Conversation {
             }
             (Side::Agent, Kind::Result | Kind::Error) => {
                 let may_retry = self.links.agent_restarts && !self.is_ending();
-                match self.dialects.take_version(&frame, at, may_retry) {
+                match self.dialects.take_version(&frame, at, may_retry, now) {
                     VersionAnswer::Pass => return self.pass_message(from, frame, at, now, out),
                     VersionAnswer::Send(frame) => frame,
                     VersionAnswer::Retry(offer) => {
@@ -86,37 +63,38 @@ impl Conversation {
     }
 
     /// Handles what the client has sent before the agent had answered `initialize`.
-    pub(super) fn release_held(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn release_held(&mut self, out: &mut Outbox) {
         while !self.dialects.awaits_version() {
-            if let Some(frame) = self.held.frames.pop_front() {
-                self.handle_input(Side::Client, frame, now, out);
-            } else if self.held.end.take().is_some() {
-                self.client_ended(now, out);
-            } else {
-                break;
+            match self.held.pop() {
+                Some(Held::Frame(frame, now)) => {
+                    let scanned = scan(&frame, &self.limits);
+                    self.handle_scanned(Side::Client, frame, &scanned, now, out);
+                }
+                Some(Held::End(now)) => self.client_ended(now, out),
+                None => break,
             }
         }
     }
 
     /// Whether the end of the client's stream waits for the agent's answer to `initialize`.
     pub(super) fn hold_end(&mut self, now: Instant) -> bool {
-        let waits = self.dialects.awaits_version() && !self.held.frames.is_empty();
+        let waits = self.dialects.awaits_version() && !self.held.is_empty();
         if waits {
-            self.held.end = Some(now + PATIENCE);
+            self.held.end(now + PATIENCE);
         }
         waits
     }
 
     /// The agent will not answer `initialize` any more.
-    pub(super) fn stop_negotiating(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn stop_negotiating(&mut self, out: &mut Outbox) {
         self.dialects.stop_negotiating();
-        self.release_held(now, out);
+        self.release_held(out);
     }
 
     /// Does what is due for the side that speaks v2.
     pub(super) fn expire_version_timers(&mut self, now: Instant, out: &mut Outbox) {
         if self.held.deadline().is_some_and(|until| until <= now) {
-            self.stop_negotiating(now, out);
+            self.stop_negotiating(out);
         }
         if let Some((peer, mut outcome)) = self.dialects.expire(now) {
             self.note_outcome(peer, &mut outcome, out);

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::conversation::{Detection, DialectChoice, DialectOptions};
 use crate::dialect::{DialectError, Library, Translation, Way};
@@ -91,7 +90,7 @@ impl TranslatorPair {
         };
         let request = request.as_deref().map(str::as_bytes);
         let recognised = self.options.detect(peer, frame, &at, request);
-        let outcome = self.options.read(peer, frame, &at, Instant::now());
+        let outcome = self.options.read(peer, frame, &at);
         Stage {
             recognised,
             ..self.stage(peer, Way::Read, frame, outcome)
@@ -100,8 +99,7 @@ impl TranslatorPair {
 
     /// Translates a canonical message to the dialect of `peer`.
     pub(in crate::cli) fn write(&mut self, peer: Side, frame: &Frame) -> Stage {
-        let outcome =
-            envelope(frame).map(|at| self.options.write(peer, frame, &at, Instant::now()));
+        let outcome = envelope(frame).map(|at| self.options.write(peer, frame, &at));
         self.stage(peer, Way::Write, frame, outcome.unwrap_or_default())
     }
 

@@ -28,6 +28,8 @@ pub struct VersionBridge {
     /// The methods of requests that were sent to the peer, and to the other side.
     asked: [PendingRequests<MethodName>; 2],
     minted: u32,
+    /// The time of the message that is converted.
+    now: Instant,
 }
 
 /// The state of the conversion.
@@ -51,6 +53,7 @@ impl VersionBridge {
         policies: VersionPolicies,
         limits: Arc<Limits>,
         initialize: &IdBuf,
+        now: Instant,
     ) -> Result<Self, DialectError> {
         let peer = match &state {
             State::ToV1(_) => Side::Agent,
@@ -72,6 +75,7 @@ impl VersionBridge {
             limits,
             asked,
             minted: 0,
+            now,
         })
     }
 
@@ -82,7 +86,7 @@ impl VersionBridge {
     }
 
     /// Converts a message of the v2 peer: what is forwarded is canonical v1, what is sent back is v2.
-    pub fn read(&mut self, frame: &Frame, at: &Envelope, now: Instant) -> Translation {
+    pub fn read(&mut self, frame: &Frame, at: &Envelope) -> Translation {
         let spelled = self.table.read(frame, at);
         let frames = spelled.frames(frame);
         let mut made = Translation {
@@ -90,19 +94,24 @@ impl VersionBridge {
             ..spelled
         };
         for frame in frames {
-            self.convert(Hop::Other, &frame, now, &mut made);
+            self.convert(Hop::Other, &frame, &mut made);
         }
         made
     }
 
     /// Converts a message to the v2 peer: what is forwarded is v2, what is sent back is canonical v1.
-    pub fn write(&mut self, frame: &Frame, _at: &Envelope, now: Instant) -> Translation {
+    pub fn write(&mut self, frame: &Frame) -> Translation {
         let mut made = Translation {
             forward: Forward::Frames(Vec::new()),
             ..Translation::default()
         };
-        self.convert(Hop::Peer, frame, now, &mut made);
+        self.convert(Hop::Peer, frame, &mut made);
         made
+    }
+
+    /// Sets the time of what is read and written next.
+    pub const fn set_time(&mut self, now: Instant) {
+        self.now = now;
     }
 
     /// When [`VersionBridge::expire`] is due.
@@ -130,7 +139,7 @@ impl VersionBridge {
     }
 
     /// Converts one message on its way `to` one of the two.
-    fn convert(&mut self, to: Hop, frame: &Frame, now: Instant, made: &mut Translation) {
+    fn convert(&mut self, to: Hop, frame: &Frame, made: &mut Translation) {
         let Scanned::Message(at) = scan(frame, &self.limits) else {
             push(made, frame.clone());
             return;
@@ -148,7 +157,7 @@ impl VersionBridge {
             false => method_of(frame, &at),
         };
         let message = Message::parse(frame, &at, method);
-        let mut out = Exchange::new(now, self.policies, self.minted);
+        let mut out = Exchange::new(self.now, self.policies, self.minted);
         if &*message.method == "initialize" && at.kind == Kind::Result {
             convert_result(self.peer, message, &mut out);
         } else {
@@ -201,7 +210,15 @@ impl VersionBridge {
         made.notes.extend(spelled.notes);
         made.fired.extend(spelled.fired);
         // A request that cannot be spelled was answered in place of the peer.
-        made.replies.extend(spelled.replies);
+        for answer in spelled.replies {
+            let mut answered = Translation {
+                forward: Forward::Frames(Vec::new()),
+                ..Translation::default()
+            };
+            self.convert(Hop::Other, &answer, &mut answered);
+            made.notes.extend(answered.notes);
+            made.replies.extend(answered.frames(&answer));
+        }
         frames
     }
 }

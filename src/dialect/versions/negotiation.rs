@@ -6,6 +6,7 @@
 //! whatever they are offered, and only those of v2 answer with an object `info`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::bridge::{State, VersionBridge};
 use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, error};
@@ -157,7 +158,13 @@ impl Negotiation {
     }
 
     /// Takes an answer of the agent; `may_retry`: it can be started or connected again.
-    pub fn answered(&mut self, frame: &Frame, at: &Envelope, may_retry: bool) -> Answer {
+    pub fn answered(
+        &mut self,
+        frame: &Frame,
+        at: &Envelope,
+        may_retry: bool,
+        now: Instant,
+    ) -> Answer {
         let Stage::Asked(asked) = &mut self.state else {
             return Answer::Pass;
         };
@@ -206,19 +213,19 @@ impl Negotiation {
                     self.fail(&id, INVALID_PARAMS, what)
                 } else {
                     let state = State::ToV1(Box::new(ToV1::new(client, agent)));
-                    self.bridge(state, &id)
+                    self.bridge(state, &id, now)
                 }
             }
             (Version::Two, Version::One) => {
                 let agent = traits_of_agent(&message.body);
-                self.bridge(State::ToV2(Box::new(ToV2::new(agent))), &id)
+                self.bridge(State::ToV2(Box::new(ToV2::new(agent))), &id, now)
             }
         }
     }
 
-    fn bridge(&mut self, state: State, id: &IdBuf) -> Answer {
+    fn bridge(&mut self, state: State, id: &IdBuf, now: Instant) -> Answer {
         let limits = Arc::clone(&self.limits);
-        match VersionBridge::new(&self.library, state, self.policies, limits, id) {
+        match VersionBridge::new(&self.library, state, self.policies, limits, id, now) {
             Ok(bridge) => Answer::Bridge(Box::new(bridge)),
             Err(why) => {
                 let what = format!("acp-relay: the table of v2 cannot be used: {why}");

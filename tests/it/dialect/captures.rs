@@ -5,8 +5,6 @@
 //! ones come out canonical. Exceptions are listed with the reason in
 //! `vectors/detect/captures.jsonl`, and each listed exception occurs.
 
-use std::time::Instant;
-
 use std::collections::BTreeSet;
 
 use acp_relay::acp::{CheckedMessage, Checker, Violation};
@@ -26,9 +24,9 @@ fn receive(
 ) -> Vec<Frame> {
     let at = scanned(frame);
     auto.detect(from, frame, &at, asked.map(str::as_bytes));
-    let read = auto.read(from, frame, &at, Instant::now()).frames(frame);
+    let read = auto.read(from, frame, &at).frames(frame);
     for canonical in &read {
-        auto.write(from.other(), canonical, &scanned(canonical), Instant::now());
+        auto.write(from.other(), canonical, &scanned(canonical));
     }
     read
 }
