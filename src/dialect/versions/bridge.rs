@@ -189,19 +189,16 @@ impl VersionBridge {
             let frame = message.frame(true);
             let frames = match hop {
                 Hop::Other => vec![frame],
-                Hop::Peer => self.spell(frame, made),
+                Hop::Peer => self.spell(to, frame, made),
             };
             for frame in frames {
-                match hop == to {
-                    true => push(made, frame),
-                    false => made.replies.push(frame),
-                }
+                put(made, hop == to, frame);
             }
         }
     }
 
-    /// A message to the peer in the spelling of v2.
-    fn spell(&mut self, frame: Frame, made: &mut Translation) -> Vec<Frame> {
+    /// A message to the peer in the spelling of v2, made of one on its way `to` one of the two.
+    fn spell(&mut self, to: Hop, frame: Frame, made: &mut Translation) -> Vec<Frame> {
         let Scanned::Message(at) = scan(&frame, &self.limits) else {
             return vec![frame];
         };
@@ -216,10 +213,24 @@ impl VersionBridge {
                 ..Translation::default()
             };
             self.convert(Hop::Other, &answer, &mut answered);
+            let (to_other, to_peer) = (answered.frames(&answer), answered.replies);
             made.notes.extend(answered.notes);
-            made.replies.extend(answered.frames(&answer));
+            to_other
+                .into_iter()
+                .for_each(|frame| put(made, to == Hop::Other, frame));
+            to_peer
+                .into_iter()
+                .for_each(|frame| put(made, to == Hop::Peer, frame));
         }
         frames
+    }
+}
+
+/// Adds what is forwarded, or sent back.
+fn put(made: &mut Translation, is_forwarded: bool, frame: Frame) {
+    match is_forwarded {
+        true => push(made, frame),
+        false => made.replies.push(frame),
     }
 }
 
