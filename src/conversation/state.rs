@@ -145,7 +145,8 @@ impl Conversation {
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         self.dialects.set_time(now);
-        if from == Side::Client && self.dialects.awaits_version() {
+        let is_message = matches!(scanned, Scanned::Message(_));
+        if from == Side::Client && is_message && self.dialects.awaits_version() {
             self.held.push(frame, now);
             return;
         }

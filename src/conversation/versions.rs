@@ -24,7 +24,9 @@ impl Conversation {
         out: &mut Outbox,
     ) {
         let frame = match (from, at.kind) {
-            (Side::Client, Kind::Request) if at.has_method(&frame, "initialize") => {
+            (Side::Client, Kind::Request)
+                if at.has_method(&frame, "initialize") && self.reads(Side::Agent) =>
+            {
                 match self.dialects.ask_version(&frame, at) {
                     Offer::Pass => return self.pass_message(from, frame, at, now, out),
                     Offer::Send(frame) => frame,

@@ -81,7 +81,8 @@ fn the_example_is_valid_and_has_every_key() {
 
 /// Flags of `serve` whose key has another name, `FLAG:KEY`; nothing where there is none.
 const KEYS: &str = "agent:endpoint agent-dialect:dialect agent-framing:framing \
-    client-dialect:dialect client-framing:framing config: dialect-dir:folders header:headers \
+    client-dialect:dialect client-framing:framing client-protocol:dialect agent-protocol:dialect \
+    version-policy: config: dialect-dir:folders header:headers \
     limit:[limits] listen:endpoint log:level log-format:format record:dir table:tables \
     admin:[admin]";
 
