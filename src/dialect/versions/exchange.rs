@@ -11,6 +11,8 @@ use crate::jsonrpc::{Id, IdBuf, Kind};
 /// The name of the table, which the rules of the states are reported under.
 pub const V2_DIALECT: &str = "acp-v2";
 
+/// JSON-RPC: the message is no valid request.
+pub(super) const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC: the method does not exist.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 /// JSON-RPC: the params are invalid.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::exchange::{Exchange, Hop};
-use super::traits::{AgentTraits, ClientTraits, NewAgentTraits, Version};
+use super::traits::{AgentTraits, ClientTraits, NewAgentTraits, NewClientTraits, Version};
 use crate::dialect::message::Message;
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::JsonType;
@@ -286,6 +286,14 @@ pub(super) fn traits_of_client(params: &Node<'_>) -> ClientTraits {
 pub(super) fn traits_of_new_agent(result: &Node<'_>) -> NewAgentTraits {
     NewAgentTraits {
         mcp_stdio: marker(result, "/capabilities/session/mcp/stdio"),
+    }
+}
+
+/// What a v2 client has stated in its `initialize`.
+pub(super) fn traits_of_new_client(params: &Node<'_>) -> NewClientTraits {
+    NewClientTraits {
+        forms: marker(params, "/capabilities/elicitation/form"),
+        urls: marker(params, "/capabilities/elicitation/url"),
     }
 }
 

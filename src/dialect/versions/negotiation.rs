@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use super::bridge::{State, VersionBridge};
 use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, error};
-use super::initialize::{Offered, offer, traits_of_agent, traits_of_client, traits_of_new_agent};
+use super::initialize::{
+    Offered, offer, traits_of_agent, traits_of_client, traits_of_new_agent, traits_of_new_client,
+};
 use super::policies::VersionPolicies;
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
@@ -217,8 +219,9 @@ impl Negotiation {
                 }
             }
             (Version::Two, Version::One) => {
+                let client = traits_of_new_client(&params);
                 let agent = traits_of_agent(&message.body);
-                self.bridge(State::ToV2(Box::new(ToV2::new(agent))), &id, now)
+                self.bridge(State::ToV2(Box::new(ToV2::new(client, agent))), &id, now)
             }
         }
     }

@@ -44,3 +44,12 @@ pub(super) struct NewAgentTraits {
     /// It starts MCP servers by a command (`session.mcp.stdio`).
     pub(super) mcp_stdio: bool,
 }
+
+/// The client of v2.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NewClientTraits {
+    /// It shows forms (`elicitation.form`).
+    pub(super) forms: bool,
+    /// It opens URLs (`elicitation.url`).
+    pub(super) urls: bool,
+}
