@@ -16,6 +16,7 @@
 mod bridge;
 mod exchange;
 mod initialize;
+mod json;
 mod negotiation;
 mod policies;
 mod to_v1;

@@ -22,6 +22,10 @@ pub(super) struct ClientTraits {
     pub(super) notices: bool,
     /// It reads `compaction_*` updates.
     pub(super) compaction: bool,
+    /// It shows forms for the user.
+    pub(super) elicitation_form: bool,
+    /// It opens URLs for the user.
+    pub(super) elicitation_url: bool,
     /// It lets the agent use its files or terminals.
     pub(super) offers_tools: bool,
 }

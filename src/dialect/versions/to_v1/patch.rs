@@ -1,0 +1,170 @@
+//! Patches in the format of git, as far as texts can be taken from them.
+
+/// The changes of one file.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    /// Its names, as the patch spells them.
+    names: Vec<String>,
+    pub(super) hunks: Vec<Hunk>,
+}
+
+/// One hunk: the lines before and after.
+#[derive(Debug, Default)]
+pub(super) struct Hunk {
+    pub(super) old: String,
+    pub(super) new: String,
+    pub(super) old_start: u64,
+    pub(super) new_start: u64,
+}
+
+impl Section {
+    /// How well the section fits the file with that path: 0 not at all.
+    pub(super) fn fits(&self, path: &str) -> u8 {
+        let grade = |name: &String| {
+            let stripped = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/"));
+            let plain = stripped.unwrap_or(name);
+            match () {
+                () if name == path || stripped == Some(path) => 3,
+                () if plain == path.trim_start_matches('/') => 2,
+                () if path.ends_with(&format!("/{plain}")) => 1,
+                () => 0,
+            }
+        };
+        self.names.iter().map(grade).max().unwrap_or(0)
+    }
+}
+
+/// The sections of a patch; `None` if it is not one.
+pub(super) fn parse(patch: &str) -> Option<Vec<Section>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut lines = patch.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let text = line.trim_end_matches(['\n', '\r']);
+        if text.starts_with("diff --git ") {
+            sections.push(Section::default());
+            continue;
+        }
+        let name = [
+            "--- ",
+            "+++ ",
+            "rename from ",
+            "rename to ",
+            "copy from ",
+            "copy to ",
+        ]
+        .iter()
+        .find_map(|word| text.strip_prefix(word));
+        if let Some(name) = name {
+            let is_bare = sections.last().is_none_or(|last| !last.hunks.is_empty());
+            if is_bare && text.starts_with("--- ") {
+                sections.push(Section::default());
+            }
+            let name = unquoted(name);
+            if name != "/dev/null" {
+                sections.last_mut()?.names.push(name);
+            }
+        } else if text.starts_with("@@ ") {
+            let hunk = hunk(text, &mut lines)?;
+            sections.last_mut()?.hunks.push(hunk);
+        } else if sections.is_empty() && !text.trim().is_empty() {
+            return None;
+        }
+    }
+    let has_names = |section: &Section| section.hunks.is_empty() || !section.names.is_empty();
+    (!sections.is_empty() && sections.iter().all(has_names)).then_some(sections)
+}
+
+/// The hunk whose head was read.
+fn hunk<'p>(
+    head: &str,
+    lines: &mut std::iter::Peekable<impl Iterator<Item = &'p str>>,
+) -> Option<Hunk> {
+    let mut ranges = head.strip_prefix("@@ -")?.split(" @@").next()?.split(" +");
+    let (old_start, mut old_left) = range(ranges.next()?)?;
+    let (new_start, mut new_left) = range(ranges.next()?)?;
+    let mut hunk = Hunk {
+        old_start,
+        new_start,
+        ..Hunk::default()
+    };
+    let (mut in_old, mut in_new) = (false, false);
+    loop {
+        let is_over = old_left == 0 && new_left == 0;
+        if is_over && !lines.peek().is_some_and(|line| line.starts_with('\\')) {
+            return Some(hunk);
+        }
+        let line = lines.next()?;
+        let (sign, rest) = match line.chars().next() {
+            // Some programs remove white space at the end of lines.
+            Some('\n' | '\r') => (' ', line),
+            Some(sign) => (sign, line.get(1..)?),
+            None => return None,
+        };
+        if sign == '\\' {
+            for (is_in, side) in [(in_old, &mut hunk.old), (in_new, &mut hunk.new)] {
+                if is_in && side.ends_with('\n') {
+                    side.pop();
+                }
+            }
+            continue;
+        }
+        (in_old, in_new) = match sign {
+            ' ' => (true, true),
+            '-' => (true, false),
+            '+' => (false, true),
+            _ => return None,
+        };
+        if in_old {
+            old_left = old_left.checked_sub(1)?;
+            hunk.old.push_str(rest);
+        }
+        if in_new {
+            new_left = new_left.checked_sub(1)?;
+            hunk.new.push_str(rest);
+        }
+        // The last line of the patch may lack its end.
+        if !rest.ends_with('\n') {
+            for (is_in, side) in [(in_old, &mut hunk.old), (in_new, &mut hunk.new)] {
+                if is_in {
+                    side.push('\n');
+                }
+            }
+        }
+    }
+}
+
+/// `start,count`, where the count may be left out.
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (start, count) = text.split_once(',').unwrap_or((text, "1"));
+    Some((start.parse().ok()?, count.trim_end().parse().ok()?))
+}
+
+/// A name without the quotes and escapes that git writes around unusual ones, and without a time.
+fn unquoted(name: &str) -> String {
+    let Some(quoted) = name.strip_prefix('"') else {
+        return name.split('\t').next().unwrap_or(name).to_owned();
+    };
+    let mut bytes = Vec::with_capacity(quoted.len());
+    let mut rest = quoted.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match rest.next() {
+                Some(digit @ b'0'..=b'3') => {
+                    let digits = [Some(digit), rest.next(), rest.next()];
+                    let value = digits.iter().flatten().fold(0_u32, |value, digit| {
+                        (value << 3) | u32::from(digit.wrapping_sub(b'0') & 7)
+                    });
+                    bytes.push(u8::try_from(value).unwrap_or(b'?'));
+                }
+                Some(b'n') => bytes.push(b'\n'),
+                Some(b't') => bytes.push(b'\t'),
+                Some(b'r') => bytes.push(b'\r'),
+                Some(other) => bytes.push(other),
+                None => break,
+            },
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
