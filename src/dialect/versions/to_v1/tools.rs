@@ -95,6 +95,7 @@ impl Tools {
         let mut fields = Vec::new();
         let mut meta = value(update, "_meta").filter(|_| !is_chunk);
         if is_chunk {
+            tool.scalars(&Node::Absent, &id, is_new, &mut fields);
             tool.content
                 .extend(value(update, "content").map(|item| Item::of(&item)));
         } else {
