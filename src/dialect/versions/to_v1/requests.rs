@@ -16,8 +16,12 @@ pub(super) enum FromClient {
     Prompt(String),
     /// A session is opened.
     Open(Open),
-    /// An option is set, for a method of v1 that has no list in its result or for that of both.
-    Option { session: String, is_plain: bool },
+    /// An option of a session is set; for `session/set_mode` and `session/set_model`, of that
+    /// category.
+    Option {
+        session: String,
+        category: Option<&'static str>,
+    },
     /// That session is closed or deleted.
     Close(String),
     /// Anything else.
@@ -88,7 +92,7 @@ impl ToV1 {
                 }
                 FromClient::Option {
                     session,
-                    is_plain: false,
+                    category: None,
                 }
             }
             "session/close" | "session/delete" => FromClient::Close(session),
@@ -225,7 +229,7 @@ impl ToV1 {
         let made = Message::new(Kind::Request, id, "session/set_config_option", body);
         let asked = FromClient::Option {
             session,
-            is_plain: true,
+            category: Some(category),
         };
         self.ask_agent(made, asked, out);
     }
@@ -250,8 +254,8 @@ impl ToV1 {
             FromClient::Option { .. } | FromClient::Close(_) if message.kind == Kind::Error => {
                 out.other(error_for_v1(&message));
             }
-            FromClient::Option { session, is_plain } => {
-                self.option_set(message, &session, is_plain, out);
+            FromClient::Option { session, category } => {
+                self.option_set(message, &session, category, out);
             }
             FromClient::Close(id) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
@@ -335,7 +339,7 @@ impl ToV1 {
         &mut self,
         mut message: Message<'a>,
         id: &str,
-        is_plain: bool,
+        category: Option<&'static str>,
         out: &mut Exchange<'a>,
     ) {
         out.rule("options");
@@ -345,7 +349,7 @@ impl ToV1 {
         let list = options::list(&message.body);
         let list = list.map(|list| session.options.take(list, booleans));
         let mut updates = Vec::new();
-        if is_plain {
+        if category.is_some() {
             let mut body = Node::Object(Vec::new());
             value(&message.body, "_meta")
                 .into_iter()
@@ -363,7 +367,9 @@ impl ToV1 {
             set(&mut message.body, "configOptions", list);
             out.other(message);
         }
-        updates.extend(session.mode_update(before));
+        if category != Some("mode") {
+            updates.extend(session.mode_update(before));
+        }
         session.show(&Node::string(id), updates, false, out);
     }
 }
