@@ -5,6 +5,7 @@ use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{
     array, member, only, set, text as text_of, text_block, value,
 };
+use crate::dialect::versions::to_v2::content::to_v2;
 
 /// The types of content blocks in v1, each with its members.
 const BLOCKS: [(&str, &[&str]); 5] = [
@@ -75,7 +76,9 @@ pub(super) fn blocks(v2: &[Node<'static>]) -> Vec<Node<'static>> {
 pub(super) fn prompt_block(v1: Node<'static>) -> Option<Node<'static>> {
     let kind = text_of(&v1, "type")?;
     let (_, names) = BLOCKS.iter().find(|(name, _)| *name == kind)?;
-    Some(only(&v1, names))
+    let mut made = only(&v1, names);
+    to_v2(&mut made);
+    Some(made)
 }
 
 /// The text of a block that is nothing but text.

@@ -20,7 +20,9 @@ use std::time::Instant;
 use self::answers::{close, error_for_v1, has_code, kept};
 use self::requests::{FromAgent, FromClient};
 use self::sessions::Sessions;
-use super::exchange::{CANCELLED, Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, error, result};
+use super::exchange::{
+    CANCELLED, Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result,
+};
 use super::json::{member, text, value};
 use super::traits::{ClientTraits, NewAgentTraits};
 use crate::dialect::message::Message;
@@ -29,9 +31,6 @@ use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests};
-
-/// JSON-RPC: the request is not valid.
-const INVALID_REQUEST: i32 = -32600;
 
 /// The state.
 #[derive(Debug)]

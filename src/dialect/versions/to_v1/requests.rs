@@ -72,20 +72,19 @@ impl ToV1 {
             "session/set_model" => return self.client_chooses(&message, session, "model", out),
             "session/set_config_option" => {
                 let option = text(&message.body, "configId").unwrap_or_default();
-                let chosen = text(&message.body, "value").unwrap_or_default();
-                let known = self
-                    .sessions
-                    .get_mut(&session)
-                    .map(|session| &session.options);
+                let chosen = text(&message.body, "value");
+                let session_of = self.sessions.get_mut(&session).zip(chosen.as_deref());
                 let booleans = self.client.boolean_options;
-                match known.map(|known| known.value(&option, &chosen, booleans)) {
+                let meant = session_of
+                    .map(|(known, chosen)| known.options.value(&option, chosen, booleans));
+                match meant {
                     Some(Value::Boolean(is_on)) => {
                         let is_on: &[u8] = if is_on { b"true" } else { b"false" };
                         message.set_text("/type", "boolean");
                         message.set("/value", Node::raw(is_on));
                     }
                     Some(Value::Unknown) => {
-                        let what = format!("acp-relay: the option {option} has no value {chosen}");
+                        let what = format!("acp-relay: the option {option} has no such value");
                         return out.other(error(&id, INVALID_PARAMS, &what));
                     }
                     Some(Value::Same) | None => {}

@@ -117,13 +117,8 @@ impl Session {
             }
             _ => made.extend(plain(&kind, update, client, out)),
         }
-        let is_work = !matches!(
-            &*kind,
-            "config_option_update"
-                | "available_commands_update"
-                | "session_info_update"
-                | "usage_update"
-        );
+        let work = ["user_", "agent_", "tool_", "terminal_", "plan_"];
+        let is_work = work.iter().any(|work| kind.starts_with(work));
         self.show(id, made, is_work, out);
     }
 

@@ -12,8 +12,8 @@ const PATH: AsciiSet = PATH_SEGMENT.remove(b'/');
 /// The types of blocks in v1.
 pub(super) const TYPES: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
-/// Converts a block of the agent.
-pub(super) fn to_v2(block: &mut Node<'_>) {
+/// Converts a block of the v1 side.
+pub(in crate::dialect::versions) fn to_v2(block: &mut Node<'_>) {
     if let Some(mut annotations) = member(block, "annotations") {
         let priority = member(&annotations, "priority");
         if priority.is_some_and(|value| !is_share(&value.json())) {

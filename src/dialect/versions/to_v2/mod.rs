@@ -4,7 +4,7 @@
 //! `content`, `tools`, `diffs`, `terminals`), `permissions` what it asks, `options` the config
 //! options that stand for modes, `sessions` the methods that an agent may lack.
 
-mod content;
+pub(super) mod content;
 mod diffs;
 mod echo;
 mod held;
