@@ -317,6 +317,11 @@ impl DialectOptions {
         })
     }
 
+    /// Whether the messages of `side` are converted between versions.
+    pub(super) fn converts(&self, side: Side) -> bool {
+        self.side(side).bridge.is_some()
+    }
+
     /// Whether the translator of `side` may do anything with a message; every other one may be
     /// passed on without it.
     pub(super) fn concerns(&self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {

@@ -78,7 +78,11 @@ impl Conversation {
         self.shutdown.unreachable[Side::Agent as usize] = true;
         self.stop_negotiating(out);
         self.take_unsent(Side::Agent, out);
-        let open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
+        let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
+        if self.dialects.converts(Side::Client) {
+            // The end of a turn is the last that a client of v2 gets.
+            open.sort_by_key(|(_, request)| &request.method[..] == b"session/prompt");
+        }
         for (at, (id, request)) in open.into_iter().enumerate() {
             let delivered = if request.is_unsent {
                 Delivered::No
@@ -88,6 +92,8 @@ impl Conversation {
             let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
             self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
         }
+        // Prompts that have waited for the end of a turn.
+        self.handle_returned(self.now, out);
         drop(self.pending[Side::Agent as usize].drain());
         if let Some(exit) = self.shutdown.exit
             && exit != Exit::Code(0)
