@@ -3,6 +3,8 @@
 //! Whatever ended a conversation, each open request is answered once before its sender's link is
 //! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
 
+use std::time::Instant;
+
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Note, Outbox};
@@ -68,7 +70,7 @@ impl Conversation {
     }
 
     /// Answers all open requests and closes both sides.
-    pub(super) fn finish(&mut self, cause: Cause, out: &mut Outbox) {
+    pub(super) fn finish(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
         if self.shutdown.step == Step::Over {
             return;
         }
@@ -93,7 +95,7 @@ impl Conversation {
             self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
         }
         // Prompts that have waited for the end of a turn.
-        self.handle_returned(self.now, out);
+        self.handle_returned(now, out);
         drop(self.pending[Side::Agent as usize].drain());
         if let Some(exit) = self.shutdown.exit
             && exit != Exit::Code(0)

@@ -165,7 +165,7 @@ impl Conversation {
             self.shutdown
                 .advance(Step::Exited, Some(now + self.limits.close_grace));
         } else {
-            self.finish(Cause::AgentExited, out);
+            self.finish(Cause::AgentExited, now, out);
         }
     }
 
@@ -189,7 +189,7 @@ impl Conversation {
             self.continue_shutdown(now, out);
         } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
             self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
-            self.finish(cause, out);
+            self.finish(cause, now, out);
         } else {
             self.close_agent(self.shutdown.stop_reason(), now, out);
             self.kill(now, out);
@@ -257,7 +257,7 @@ impl Conversation {
             Step::Terminated => self.kill(now, out),
             Step::Closed | Step::Killed | Step::Exited => {
                 let cause = self.agent_cause();
-                self.finish(cause, out);
+                self.finish(cause, now, out);
             }
         }
     }
@@ -343,7 +343,7 @@ impl Conversation {
             self.shutdown.cause.get_or_insert(cause);
             self.close_agent(why, now, out);
         } else {
-            self.finish(cause, out);
+            self.finish(cause, now, out);
         }
     }
 
