@@ -317,9 +317,12 @@ impl DialectOptions {
         })
     }
 
-    /// Whether the messages of `side` are converted between versions.
-    pub(super) fn converts(&self, side: Side) -> bool {
-        self.side(side).bridge.is_some()
+    /// The side whose messages are converted between versions: it speaks v2, and the other one v1.
+    pub(super) fn converted(&self) -> Option<Side> {
+        let sides = [Side::Client, Side::Agent];
+        sides
+            .into_iter()
+            .find(|side| self.side(*side).bridge.is_some())
     }
 
     /// Whether the translator of `side` may do anything with a message; every other one may be

@@ -81,7 +81,7 @@ impl Conversation {
         self.stop_negotiating(out);
         self.take_unsent(Side::Agent, out);
         let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
-        if self.dialects.converts(Side::Client) {
+        if self.dialects.converted() == Some(Side::Client) {
             // The end of a turn is the last that a client of v2 gets.
             open.sort_by_key(|(_, request)| &request.method[..] == b"session/prompt");
         }

@@ -43,6 +43,8 @@
 //! the agent died is answered; and a socket closed with unread bytes is reset, which could lose the
 //! answers.
 
+mod batch;
+mod batch_state;
 mod dialect_options;
 mod final_error;
 mod held_input;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::batch_state::Batch;
 use super::dialect_options::DialectOptions;
 use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
@@ -37,6 +38,8 @@ pub struct Conversation {
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`.
     pub(super) held: HeldInput,
+    /// Batches of each side that wait for answers.
+    pub(super) batches: [Vec<Batch>; 2],
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
@@ -107,6 +110,7 @@ impl Conversation {
             link_status: LinkStatus::default(),
             dialects,
             held: HeldInput::default(),
+            batches: [Vec::new(), Vec::new()],
             policy: None,
             marker: None,
             requests: 0,
@@ -171,10 +175,7 @@ impl Conversation {
             Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
                 self.enqueue(from.other(), frame, out);
             }
-            Scanned::Batch => {
-                out.note(Note::Batch { from });
-                self.send(from, reply::batch(), out);
-            }
+            Scanned::Batch => self.handle_batch(from, &frame, now, out),
             Scanned::Invalid(error) if from == Side::Agent && is_stray(error) => {
                 self.handle_stray(&frame, now, out);
             }
@@ -210,7 +211,9 @@ impl Conversation {
     /// Queues a frame for `to`, in its own dialect. Drops and notes it when `to` is gone.
     pub(super) fn enqueue(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
         if self.shutdown.receives(to) {
-            out.send(to, frame);
+            if !self.collect(to, &frame, out) {
+                out.send(to, frame);
+            }
         } else {
             out.note(Note::Undeliverable { to });
         }

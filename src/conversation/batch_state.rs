@@ -1,0 +1,11 @@
+//! The answers to a batch.
+
+use crate::jsonrpc::{Frame, IdBuf};
+
+/// A batch whose answers are collected.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Requests without an answer.
+    pub(super) waiting: Vec<IdBuf>,
+    pub(super) answers: Vec<Frame>,
+}
