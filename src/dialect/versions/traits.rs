@@ -1,5 +1,7 @@
 //! What the two peers have stated in `initialize`, as far as the conversion depends on it.
 
+use crate::dialect::message::Message;
+
 /// A protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
@@ -56,4 +58,15 @@ pub(super) struct NewClientTraits {
     pub(super) forms: bool,
     /// It opens URLs (`elicitation.url`).
     pub(super) urls: bool,
+}
+
+impl NewClientTraits {
+    /// Whether it shows that elicitation.
+    pub(super) fn shows(&self, elicitation: &Message<'_>) -> bool {
+        match elicitation.text_at("/mode").as_deref() {
+            Some("form") | None => self.forms,
+            Some("url") => self.urls,
+            Some(_) => true,
+        }
+    }
 }

@@ -2,10 +2,11 @@
 
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
-use super::parts::{drop_odd_date, is_drive, member, put, remove, text_of};
+use super::parts::{drop_odd_date, is_drive};
 use crate::dialect::PATH_SEGMENT;
-use crate::dialect::text::{self, JsonType};
+use crate::dialect::text;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::json::{array, remove, set, text as text_of, value};
 
 /// What is encoded in the path of a URI.
 const PATH: AsciiSet = PATH_SEGMENT.remove(b'/');
@@ -14,22 +15,21 @@ pub(super) const TYPES: [&str; 5] = ["text", "image", "audio", "resource_link", 
 
 /// Converts a block of the v1 side.
 pub(in crate::dialect::versions) fn to_v2(block: &mut Node<'_>) {
-    if let Some(mut annotations) = member(block, "annotations") {
-        let priority = member(&annotations, "priority");
-        if priority.is_some_and(|value| !is_share(&value.json())) {
-            remove(&mut annotations, "priority");
-        }
+    if let Some(mut annotations) = value(block, "annotations") {
+        let is_share = |number: f64| (0.0..=1.0).contains(&number);
+        drop_unless(&mut annotations, "priority", |json| {
+            json.parse().is_ok_and(is_share)
+        });
         drop_odd_date(&mut annotations, "lastModified");
-        put(block, "annotations", annotations);
+        set(block, "annotations", annotations);
     }
-    let size = member(block, "size");
-    if size.is_some_and(|value| !is_count(&value.json())) {
-        remove(block, "size");
-    }
-    uri(block);
-    if let Some(mut resource) = member(block, "resource") {
-        uri(&mut resource);
-        put(block, "resource", resource);
+    drop_unless(block, "size", |json| {
+        text::integer(json.as_bytes()).is_some_and(|size| !size.starts_with('-'))
+    });
+    to_uri(block);
+    if let Some(mut resource) = value(block, "resource") {
+        to_uri(&mut resource);
+        set(block, "resource", resource);
     }
 }
 
@@ -43,44 +43,32 @@ pub(super) fn to_v1(block: &mut Node<'_>) -> Result<(), String> {
         return Err(kind);
     }
     remove(block, "icons");
-    let Some(mut annotations) = member(block, "annotations") else {
-        return Ok(());
-    };
-    if let Some(mut audience) = member(&annotations, "audience")
-        && let Some(roles) = audience.items()
+    if let Some(mut annotations) = value(block, "annotations")
+        && let Some(mut roles) = array(&annotations, "audience")
     {
         let known = [&b"\"user\""[..], b"\"assistant\""];
         roles.retain(|role| known.iter().any(|known| text::same(known, &role.json())));
-        put(&mut annotations, "audience", audience);
-        put(block, "annotations", annotations);
+        set(&mut annotations, "audience", Node::Array(roles));
+        set(block, "annotations", annotations);
     }
     Ok(())
 }
 
+/// Removes a member that is neither null nor so.
+fn drop_unless(node: &mut Node<'_>, name: &str, is_so: impl Fn(&str) -> bool) {
+    let found = value(node, name);
+    if found.is_some_and(|found| !std::str::from_utf8(&found.json()).is_ok_and(&is_so)) {
+        remove(node, name);
+    }
+}
+
 /// A bare path becomes a URI.
-fn uri(node: &mut Node<'_>) {
-    let Some(path) = text_of(node, "uri") else {
-        return;
-    };
-    let (start, path) = match path {
-        path if is_drive(&path) => ("file:///", path.replace('\\', "/")),
-        path if path.starts_with('/') => ("file://", path),
+fn to_uri(node: &mut Node<'_>) {
+    let (start, path) = match text_of(node, "uri") {
+        Some(path) if is_drive(&path) => ("file:///", path.replace('\\', "/")),
+        Some(path) if path.starts_with('/') => ("file://", path),
         _ => return,
     };
     let uri = format!("{start}{}", utf8_percent_encode(&path, &PATH));
-    put(node, "uri", Node::string(&uri));
-}
-
-/// Whether a value is a number from 0 to 1.
-fn is_share(json: &[u8]) -> bool {
-    let number = std::str::from_utf8(json)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    number.is_some_and(|number: f64| (0.0..=1.0).contains(&number))
-}
-
-/// Whether a value is a whole number that is not negative.
-fn is_count(json: &[u8]) -> bool {
-    JsonType::of(json) == JsonType::Number
-        && text::integer(json).is_some_and(|number| !number.starts_with('-'))
+    set(node, "uri", Node::string(&uri));
 }

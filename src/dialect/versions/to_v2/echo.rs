@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::parts::{member, text_of};
 use crate::dialect::text;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::json::{text as text_of, value};
 
 /// What is left of a prompt that the agent may repeat, in one or more parts.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Echo {
 /// The text of a block without annotations.
 fn plain_text(block: &Node<'_>) -> Option<String> {
     let is_text = text_of(block, "type").is_some_and(|kind| kind == "text");
-    (is_text && member(block, "annotations").is_none())
+    (is_text && value(block, "annotations").is_none())
         .then(|| text_of(block, "text"))
         .flatten()
 }

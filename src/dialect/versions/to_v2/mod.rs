@@ -9,7 +9,6 @@ mod diffs;
 mod echo;
 mod held;
 mod messages;
-mod methods;
 mod options;
 mod parts;
 mod permissions;
@@ -23,19 +22,38 @@ mod updates;
 use std::time::Instant;
 
 use self::held::Held;
-use self::methods::{CLIENT_NOTES, CLIENT_REQUESTS, is_passed};
 use self::options::Target;
-use self::parts::{member, put, text_of};
+use self::parts::keep_only;
 use self::session::Session;
-use self::sessions::{Restored, Sessions, as_object, close_result, listed, not_found, plain};
-use self::turns::{Prompt, keep};
+use self::sessions::{Restored, Sessions, close, listed, not_found, object_of};
+use self::turns::Prompt;
 use super::exchange::{Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result};
+use super::json::{set, value};
 use super::traits::{AgentTraits, NewClientTraits};
 use crate::dialect::message::Message;
 use crate::dialect::pending::MAX_OPEN;
+use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests};
+
+/// Requests of the client that have the same shape in both versions, or the table converts.
+const CLIENT_REQUESTS: [&str; 6] = [
+    "authenticate",
+    "session/set_title",
+    "providers/",
+    "mcp/",
+    "nes/",
+    "document/",
+];
+/// Notifications of the client.
+const CLIENT_NOTES: [&str; 3] = ["mcp/", "nes/", "document/"];
+/// Requests of the client for a session that is open.
+const NEED_SESSION: [&str; 3] = [
+    "session/prompt",
+    "session/set_config_option",
+    "session/fork",
+];
 
 /// The state.
 #[derive(Debug)]
@@ -58,14 +76,14 @@ enum Request {
     Restore(Restored),
     SetOption(Change),
     /// It ends a session.
-    End(Box<str>),
+    End(String),
     Other,
 }
 
 /// A change of a config option.
 #[derive(Debug)]
 struct Change {
-    session: Box<str>,
+    session: String,
     option: String,
     target: Target,
     value: Node<'static>,
@@ -125,28 +143,23 @@ impl ToV2 {
 
     /// A request of the client.
     fn request<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        if !message.id.as_id().is_value() {
-            let what = "acp-relay: the id of a request is a number or a string";
-            return refuse(&message, INVALID_REQUEST, what, out);
-        }
         let id = message.id.clone();
         let session = message.session().unwrap_or_default();
-        let needs_session = [
-            "session/prompt",
-            "session/set_config_option",
-            "session/fork",
-        ];
-        if needs_session.contains(&&*message.method) && self.sessions.is_closing(&session) {
+        let method = message.method.clone();
+        let all = &mut self.sessions;
+        if NEED_SESSION.contains(&&*method) && all.is_closing(&session) {
             out.rule("close");
             return out.peer(not_found(&id, &session));
         }
-        let request = match &*message.method {
-            "session/prompt" => {
-                let Some(prompt) = self.prompt(message, out) else {
-                    return;
-                };
-                return self.sessions.get(&session).turns.prompt(prompt, out);
+        let request = match &*method {
+            _ if !id.as_id().is_value() => {
+                let what = "acp-relay: the id of a request is a number or a string";
+                return refuse(&id, INVALID_REQUEST, what, out);
             }
+            "session/prompt" => match Prompt::read(message) {
+                Ok(prompt) => return all.get(&session).turns.prompt(prompt, out),
+                Err(why) => return refuse(&id, INVALID_PARAMS, &why, out),
+            },
             "session/new" => {
                 let params = message.body.to_static();
                 out.other(message);
@@ -154,31 +167,21 @@ impl ToV2 {
             }
             "session/fork" => {
                 let params = message.body.to_static();
-                let is_sent = self.sessions.optional(message, out);
-                is_sent.then_some(Request::Make(params))
+                all.optional(message, out).then_some(Request::Make(params))
             }
-            "session/resume" => self.sessions.resume(message, out).map(Request::Restore),
-            "session/list" => self.sessions.list(message, out).then_some(Request::Other),
-            "session/close" => {
-                let is_sent = self.sessions.close(message, out);
-                is_sent.then(|| Request::End(session.into()))
-            }
-            "session/delete" => {
-                let is_sent = self.sessions.optional(message, out);
-                is_sent.then(|| Request::End(session.into()))
-            }
-            "session/set_config_option" => self.set_option(message, &session, out),
-            "logout" => self
-                .sessions
-                .optional(message, out)
-                .then_some(Request::Other),
+            "session/resume" => all.resume(message, out).map(Request::Restore),
+            "session/list" => all.list(message, out).then_some(Request::Other),
+            "session/close" => all.close(message, out).then_some(Request::End(session)),
+            "session/delete" => all.optional(message, out).then_some(Request::End(session)),
+            "session/set_config_option" => self.set_option(message, session, out),
+            "logout" => all.optional(message, out).then_some(Request::Other),
             "tool_call/cancel" | "terminal/cancel" => {
                 let what = "acp-relay: the agent speaks v1 and cannot cancel that";
-                return refuse(&message, INVALID_PARAMS, what, out);
+                return refuse(&id, INVALID_PARAMS, what, out);
             }
             "initialize" => {
                 let what = "acp-relay: the connection is initialised";
-                return refuse(&message, INVALID_REQUEST, what, out);
+                return refuse(&id, INVALID_REQUEST, what, out);
             }
             method if is_passed(method, &CLIENT_REQUESTS) => {
                 out.other(message);
@@ -186,7 +189,7 @@ impl ToV2 {
             }
             method => {
                 let what = format!("acp-relay: v2 has no method {method}");
-                return refuse(&message, METHOD_NOT_FOUND, &what, out);
+                return refuse(&id, METHOD_NOT_FOUND, &what, out);
             }
         };
         if let Some(request) = request {
@@ -195,93 +198,58 @@ impl ToV2 {
         }
     }
 
-    /// Reads a prompt; one that v1 does not have is refused.
-    fn prompt<'a>(&self, mut message: Message<'a>, out: &mut Exchange<'a>) -> Option<Prompt> {
-        let content = member(&message.body, "prompt").map(|content| content.to_static());
-        let why = match content.clone().as_mut().and_then(Node::items) {
-            Some(blocks) if !blocks.is_empty() => {
-                let refused = blocks
-                    .iter_mut()
-                    .find_map(|block| content::to_v1(block).err());
-                put(
-                    &mut message.body,
-                    "prompt",
-                    Node::Array(std::mem::take(blocks)),
-                );
-                refused.map(|kind| format!("the agent speaks v1, which has no content `{kind}`"))
-            }
-            _ => Some("the prompt is empty".to_owned()),
-        };
-        if let Some(why) = why {
-            refuse(&message, INVALID_PARAMS, &format!("acp-relay: {why}"), out);
-            return None;
-        }
-        let message = keep(message);
-        content.map(|content| Prompt { message, content })
-    }
-
     /// `session/set_config_option`. Returns what its answer needs, if the agent is asked.
     fn set_option<'a>(
         &mut self,
         mut message: Message<'a>,
-        session: &str,
+        session: String,
         out: &mut Exchange<'a>,
     ) -> Option<Request> {
         let option = message.text_at("/configId").unwrap_or_default();
-        let value = member(&message.body, "value")
-            .unwrap_or(Node::Absent)
-            .to_static();
-        let target = self.sessions.get(session).options.target(&option);
-        let (method, name) = match target {
-            Target::Option => ("session/set_config_option", ""),
-            Target::Mode => ("session/set_mode", "modeId"),
-            Target::Model => ("session/set_model", "modelId"),
+        let chosen = value(&message.body, "value").unwrap_or(Node::Absent);
+        let target = self.sessions.get(&session).options.target(&option);
+        let method = match target {
+            Target::Option => None,
+            Target::Mode => Some(("session/set_mode", "modeId")),
+            Target::Model => Some(("session/set_model", "modelId")),
         };
-        if target != Target::Option {
-            if text_of(&message.body, "value").is_none() {
+        if let Some((method, name)) = method {
+            if chosen.kind() != Some(JsonType::String) {
                 let what = format!("acp-relay: the value of the option {option} is a string");
-                refuse(&message, INVALID_PARAMS, &what, out);
+                refuse(&message.id, INVALID_PARAMS, &what, out);
                 return None;
             }
-            let mut params = vec![("sessionId", Node::string(session)), (name, value.clone())];
-            params.extend(member(&message.body, "_meta").map(|meta| ("_meta", meta)));
-            message.body = Node::object(params);
+            keep_only(&mut message.body, &["sessionId", "_meta"]);
+            set(&mut message.body, name, chosen.clone());
             message.method = method.into();
             out.rule("modes");
         }
         out.other(message);
         Some(Request::SetOption(Change {
-            session: session.into(),
+            session,
             option,
             target,
-            value,
+            value: chosen,
         }))
     }
 
     /// A notification of the client.
     fn client_note<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match &*message.method {
-            "session/cancel" => {
-                let session = message.session().unwrap_or_default();
-                if self.sessions.is_closed(&session) {
-                    return;
-                }
-                if self.sessions.is_open(&session) {
-                    self.sessions.get(&session).turns.cancel(out);
-                }
-                out.other(message);
-            }
+        let is_passed = match &*message.method {
+            "session/cancel" => match message.session().and_then(|id| self.sessions.known(&id)) {
+                Some(session) => session.turns.cancel(out),
+                None => true,
+            },
             "$/cancel_request" => {
                 let id = requested(&message);
                 let cancel = |session: &mut Session| session.turns.cancel_prompt(&id, out);
                 let found = self.sessions.iter_mut().find_map(cancel);
-                let is_open = || self.requests.get(id.as_id()).is_some();
-                if found.unwrap_or_else(is_open) {
-                    out.other(message);
-                }
+                found.unwrap_or_else(|| self.requests.get(id.as_id()).is_some())
             }
-            method if is_passed(method, &CLIENT_NOTES) => out.other(message),
-            method => ignore(method, out),
+            method => is_passed(method, &CLIENT_NOTES) || ignore(method, out),
+        };
+        if is_passed {
+            out.other(message);
         }
     }
 
@@ -295,57 +263,51 @@ impl ToV2 {
             false => out.other(message),
         }
         if let Some((session, turn)) = question.turn
-            && self.sessions.is_open(&session)
+            && let Some(session) = self.sessions.known(&session)
         {
-            self.sessions.get(&session).turns.replied(Some(turn), out);
+            session.turns.replied(turn, out);
         }
     }
 
     /// A request of the agent.
     fn question<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let id = message.id.clone();
-        let session = self.session_of(&message);
-        let method = message.method.clone();
+        let (id, method) = (message.id.clone(), message.method.clone());
         let is_permission = method == "session/request_permission";
-        let is_tool = method.starts_with("fs/") || method.starts_with("terminal/");
-        let is_elicitation = method == "elicitation/create";
-        if let Some(session) = &session
-            && (is_permission || is_tool || is_elicitation)
-        {
-            if self.sessions.is_closed(session) {
-                let cancelled = Node::raw(br#"{"outcome":{"outcome":"cancelled"}}"#);
-                out.rule("close");
-                return match is_permission {
-                    true => out.other(result(&id, cancelled)),
-                    false => out.other(not_found(&id, session)),
-                };
-            }
-            self.sessions.get(session).turns.work(out);
+        let is_question = is_permission || method == "elicitation/create";
+        let is_work = is_question || method.starts_with("fs/") || method.starts_with("terminal/");
+        let session = self.session_of(&message).filter(|_| is_work);
+        let mut session = session.map(|session| self.sessions.get(&session));
+        if let Some(session) = &mut session {
+            session.turns.work(out);
         }
-        let mut turn = None;
-        match &*method {
-            "session/request_permission" => match &session {
-                Some(session) => permissions::request(self.sessions.get(session), message, out),
-                None => return out.other(error(&id, INVALID_PARAMS, "acp-relay: no sessionId")),
-            },
-            "elicitation/create" if self.lacks_mode(&message) => {
+        if is_permission
+            && session
+                .as_ref()
+                .is_some_and(|session| session.turns.is_closed())
+        {
+            let cancelled = Node::raw(br#"{"outcome":{"outcome":"cancelled"}}"#);
+            out.rule("close");
+            return out.other(result(&id, cancelled));
+        }
+        match (&*method, &mut session) {
+            ("session/request_permission", Some(session)) => {
+                permissions::request(session, message, out);
+            }
+            ("elicitation/create", _) if !self.client.shows(&message) => {
                 let what = "acp-relay: the client does not show elicitations of that mode";
                 return out.other(error(&id, INVALID_PARAMS, what));
             }
-            "elicitation/create" => out.peer(message),
-            method if is_passed(method, &["mcp/"]) => out.peer(message),
-            method => {
+            (method, _) if is_passed(method, &["elicitation/create", "mcp/"]) => out.peer(message),
+            _ => {
                 let what = format!("acp-relay: the client has no method {method}");
                 out.note(DialectEvent::Answered, "methods", what.clone());
                 return out.other(error(&id, METHOD_NOT_FOUND, &what));
             }
         }
-        if let Some(session) = session
-            && (is_permission || is_elicitation)
-        {
-            let number = self.sessions.get(&session).turns.asked(out);
-            turn = number.map(|number| (session.into(), number));
-        }
+        let turn = session.filter(|_| is_question).and_then(|session| {
+            let turn = session.turns.asked(out)?;
+            Some((session.id.clone(), turn))
+        });
         let question = Question {
             is_permission,
             turn,
@@ -355,48 +317,46 @@ impl ToV2 {
 
     /// The session that a request of the agent is about.
     fn session_of(&self, message: &Message<'_>) -> Option<String> {
-        if let Some(session) = message.session() {
-            return Some(session);
-        }
-        let id = requested(message);
-        let mut all = self.sessions.iter();
-        let session = all.find(|session| session.turns.is_turn_of(&id))?;
-        Some(session.id.to_string())
-    }
-
-    /// Whether the client does not show such an elicitation.
-    fn lacks_mode(&self, message: &Message<'_>) -> bool {
-        match message.text_at("/mode").as_deref() {
-            Some("form") | None => !self.client.forms,
-            Some("url") => !self.client.urls,
-            Some(_) => false,
-        }
+        message.session().or_else(|| {
+            let id = requested(message);
+            let mut all = self.sessions.iter();
+            let session = all.find(|session| session.turns.is_turn_of(&id))?;
+            Some(session.id.to_string())
+        })
     }
 
     /// A notification of the agent.
     fn agent_note<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match &*message.method {
-            "session/update" => {
-                let session = message.session().unwrap_or_default();
-                if self.sessions.is_closed(&session) {
-                    let what = "an update of a session that was closed";
-                    return out.note(DialectEvent::Dropped, "close", what);
-                }
-                if !self.sessions.is_open(&session) && self.held.is_expecting() {
-                    let what = "an update before the result that names its session";
-                    out.note(DialectEvent::Held, "update", what);
-                    return self.held.add(session, message);
-                }
-                updates::convert(self.sessions.get(&session), message, out);
+        let is_passed = match &*message.method {
+            "session/update" => return self.update(message, out),
+            "$/cancel_request" => self.questions.get(requested(&message).as_id()).is_some(),
+            method => is_passed(method, &["elicitation/complete", "mcp/"]) || ignore(method, out),
+        };
+        if is_passed {
+            out.peer(message);
+        }
+    }
+
+    fn update<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+        let id = message.session().unwrap_or_default();
+        match self.sessions.known(&id) {
+            Some(session) if session.turns.is_closed() => {
+                out.note(
+                    DialectEvent::Dropped,
+                    "close",
+                    "an update of a session that was closed",
+                );
             }
-            "$/cancel_request" => {
-                let id = requested(&message);
-                if self.questions.get(id.as_id()).is_some() {
-                    out.peer(message);
-                }
+            Some(session) => updates::convert(session, message, out),
+            None if self.held.is_expecting() => {
+                out.note(
+                    DialectEvent::Held,
+                    "update",
+                    "it waits for the result with its session",
+                );
+                self.held.add(id, message);
             }
-            method if is_passed(method, &["elicitation/complete", "mcp/"]) => out.peer(message),
-            method => ignore(method, out),
+            None => updates::convert(self.sessions.get(&id), message, out),
         }
     }
 
@@ -406,10 +366,7 @@ impl ToV2 {
             let mut all = self.sessions.iter_mut();
             return match all.find(|session| session.turns.is_turn_of(&message.id)) {
                 Some(session) => session.turns.answered(message, out),
-                None => {
-                    let what = "the answer to a prompt of a session that was closed";
-                    out.note(DialectEvent::Swallowed, "prompt", what);
-                }
+                None => out.note(DialectEvent::Swallowed, "prompt", "its session was closed"),
             };
         }
         let Some((id, request)) = self.requests.remove(message.id.as_id()) else {
@@ -420,7 +377,7 @@ impl ToV2 {
             Request::Make(params) => {
                 let made = self.sessions.made(&params, message, out);
                 for held in self.held.release(made.as_deref()) {
-                    self.agent_note(held, out);
+                    self.update(held, out);
                 }
             }
             Request::Restore(restored) => self.sessions.restored(&restored, message, out),
@@ -428,7 +385,7 @@ impl ToV2 {
             Request::End(session) => self.sessions.gone(&session, message, out),
             Request::Other => match &*message.method {
                 "session/list" => listed(message, out),
-                "authenticate" | "logout" => plain(message, out),
+                "authenticate" | "logout" => close(message, &["_meta"], out),
                 _ => out.peer(message),
             },
         }
@@ -442,14 +399,13 @@ impl ToV2 {
         out: &mut Exchange<'a>,
     ) {
         if message.kind == Kind::Result {
-            as_object(&mut message);
+            object_of(&mut message);
             let options = &mut self.sessions.get(&change.session).options;
             options.changed(change.target, &change.option, &change.value, &message.body);
             let whole = options.whole().unwrap_or_else(|| Node::raw(b"[]"));
-            put(&mut message.body, "configOptions", whole);
-            close_result(&mut message, &["configOptions", "_meta"], out);
+            set(&mut message.body, "configOptions", whole);
         }
-        out.peer(message);
+        close(message, &["configOptions", "_meta"], out);
     }
 }
 
@@ -460,13 +416,23 @@ fn requested(message: &Message<'_>) -> IdBuf {
 }
 
 /// Answers a request of the client in place of the agent.
-fn refuse(message: &Message<'_>, code: i32, what: &str, out: &mut Exchange<'_>) {
+fn refuse(id: &IdBuf, code: i32, what: &str, out: &mut Exchange<'_>) {
     out.note(DialectEvent::Answered, "methods", what);
-    out.peer(error(&message.id, code, what));
+    out.peer(error(id, code, what));
 }
 
 /// Drops a notification that the other version does not have.
-fn ignore(method: &str, out: &mut Exchange<'_>) {
+fn ignore(method: &str, out: &mut Exchange<'_>) -> bool {
     let what = format!("the notification {method}, which the other version does not have");
     out.note(DialectEvent::Dropped, "methods", what);
+    false
+}
+
+/// Whether a method passes: one of these, one below these that end in `/`, or an extension.
+fn is_passed(method: &str, names: &[&str]) -> bool {
+    let is_named = |name: &&str| match name.ends_with('/') {
+        true => method.starts_with(name),
+        false => method == *name,
+    };
+    method.starts_with('_') || names.iter().any(is_named)
 }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::parts::{member, put, remove, text_of};
 use crate::dialect::text;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::json::{array, remove, set, text as text_of, value};
 
 /// The options of a session, in the spelling of v1.
 #[derive(Debug, Default)]
@@ -71,8 +71,8 @@ impl Options {
     /// Takes what the result of a session states, and puts the whole list into it.
     pub(super) fn read_result(&mut self, result: &mut Node<'_>) {
         for (names, choice) in [(MODE, &mut self.modes), (MODEL, &mut self.models)] {
-            if let Some(state) = member(result, names.state) {
-                *choice = Choice::read(&state.to_static(), &names);
+            if let Some(state) = value(result, names.state) {
+                *choice = Choice::read(&state, &names);
             }
         }
         if let Some(list) = list(result) {
@@ -81,7 +81,7 @@ impl Options {
         self.announced = None;
         remove(result, "configOptions");
         if let Some(whole) = self.whole() {
-            put(result, "configOptions", whole);
+            set(result, "configOptions", whole);
         }
     }
 
@@ -132,7 +132,7 @@ impl Options {
                 if !stated.iter().any(|option| has_id(option, id)) {
                     let known = self.list.iter_mut().flatten();
                     for option in known.filter(|option| has_id(option, id)) {
-                        put(option, "currentValue", value.clone());
+                        set(option, "currentValue", value.clone());
                     }
                 }
                 let list = self.list.get_or_insert_default();
@@ -163,7 +163,7 @@ impl Options {
         let Some(option) = option.filter(|option| !has_text(option, "currentValue", mode)) else {
             return false;
         };
-        put(option, "currentValue", Node::string(mode));
+        set(option, "currentValue", Node::string(mode));
         self.announced = self.whole().map(|whole| whole.json().into_owned());
         true
     }
@@ -195,15 +195,14 @@ impl Options {
 impl Choice {
     fn read(state: &Node<'static>, names: &Names) -> Option<Self> {
         let mut values = Vec::new();
-        let mut available = member(state, names.available)?;
-        for stated in available.items()? {
-            let id = text_of(stated, names.value)?;
-            let name = text_of(stated, "name").unwrap_or_else(|| id.clone());
-            let mut value = vec![("value", Node::string(&id)), ("name", Node::string(&name))];
+        for stated in array(state, names.available)? {
+            let id = text_of(&stated, names.value)?;
+            let name = text_of(&stated, "name").unwrap_or_else(|| id.clone());
+            let mut made = vec![("value", Node::string(&id)), ("name", Node::string(&name))];
             for name in ["description", "_meta"] {
-                value.extend(member(stated, name).map(|found| (name, found)));
+                made.extend(value(&stated, name).map(|found| (name, found)));
             }
-            values.push(Node::object(value));
+            values.push(Node::object(made));
         }
         Some(Self {
             current: text_of(state, names.current)?,
@@ -226,9 +225,7 @@ impl Choice {
 
 /// The options that a message states.
 fn list(body: &Node<'_>) -> Option<Vec<Node<'static>>> {
-    let mut options = member(body, "configOptions")?;
-    let all = options.items()?;
-    Some(all.iter().map(Node::to_static).collect())
+    array(body, "configOptions")
 }
 
 fn has_id(option: &Node<'_>, id: &str) -> bool {

@@ -1,49 +1,36 @@
-//! Questions to the user: permissions and elicitations.
+//! Permissions: v2 asks with a title and a subject, v1 with a tool call.
 
-use super::parts::{has_object, keep_only, member, put, text_of};
+use super::parts::keep_only;
 use super::session::Session;
 use crate::dialect::message::Message;
+use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::json::{set, text as text_of, value};
 use crate::jsonrpc::Kind;
 
 /// The members of a permission request in v2.
-const MEMBERS: [&str; 6] = [
-    "sessionId",
-    "title",
-    "description",
-    "subject",
-    "options",
-    "_meta",
-];
+const MEMBERS: [&str; 5] = ["sessionId", "title", "subject", "options", "_meta"];
 
 /// Converts a permission request of the agent.
 pub(super) fn request<'a>(session: &mut Session, mut message: Message<'a>, out: &mut Exchange<'a>) {
     let params = &mut message.body;
-    let mut title = None;
-    if has_object(params, "toolCall")
-        && let Some(mut call) = member(params, "toolCall")
+    let mut title = String::new();
+    if let Some(mut call) = value(params, "toolCall")
+        && call.kind() == Some(JsonType::Object)
     {
-        if session.tools.see(&call) {
-            session.turns.messages.split();
-        }
+        session.see(&mut call, out);
         let id = text_of(&call, "toolCallId").unwrap_or_default();
-        let known = || session.tools.title(&id).map(str::to_owned);
-        title = text_of(&call, "title")
-            .filter(|title| !title.is_empty())
-            .or_else(known);
-        let terminals = session.tools.terminals(&mut call);
-        for terminal in terminals {
-            let session_id = text_of(params, "sessionId").unwrap_or_default();
-            out.peer(Message::update(Node::string(&session_id), terminal));
-        }
+        title = session.tools.titles.get(&*id).cloned().unwrap_or_default();
         session.tools.convert(&mut call, out);
         let subject = vec![("type", Node::string("tool_call")), ("toolCall", call)];
-        put(params, "subject", Node::object(subject));
+        set(params, "subject", Node::object(subject));
     }
-    let title = title.as_deref().unwrap_or("Permission required");
-    put(params, "title", Node::string(title));
+    if title.is_empty() {
+        "Permission required".clone_into(&mut title);
+    }
+    set(params, "title", Node::string(&title));
     keep_only(params, &MEMBERS);
     out.rule("permission");
     out.peer(message);
@@ -51,17 +38,11 @@ pub(super) fn request<'a>(session: &mut Session, mut message: Message<'a>, out: 
 
 /// Converts the client's answer to one.
 pub(super) fn answer<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
-    if message.kind == Kind::Error {
-        return out.other(message);
-    }
-    let outcome = member(&message.body, "outcome");
-    let name = outcome
-        .as_ref()
-        .and_then(|outcome| text_of(outcome, "outcome"));
-    let is_known = match name.as_deref() {
+    let outcome = value(&message.body, "outcome").unwrap_or(Node::Absent);
+    let is_known = match text_of(&outcome, "outcome").as_deref() {
         Some("cancelled") => true,
-        Some("selected") => outcome.is_some_and(|it| text_of(&it, "optionId").is_some()),
-        _ => false,
+        Some("selected") => text_of(&outcome, "optionId").is_some(),
+        _ => message.kind == Kind::Error,
     };
     if !is_known {
         let what = "an outcome that v1 does not have is no approval";

@@ -1,16 +1,19 @@
 //! A session of a v1 agent, as the v2 client sees it.
 
 use super::options::Options;
-use super::parts::{drop_odd_date, member, text_of};
+use super::parts::drop_odd_date;
 use super::tools::Tools;
 use super::turns::Turns;
+use crate::dialect::message::Message;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::json::{member, text as text_of, value};
 
 /// The longest text that is remembered for lists of sessions, in bytes.
 const MAX_TEXT: usize = 4096;
 
 /// A session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: Box<str>,
     pub(super) turns: Turns,
@@ -28,38 +31,42 @@ impl Session {
         Self {
             id: id.into(),
             turns: Turns::new(id),
-            tools: Tools::default(),
-            options: Options::default(),
-            quiet: false,
-            directories: None,
-            title: None,
-            updated_at: None,
+            ..Self::default()
         }
     }
 
     /// Takes the folders out of the request that opens the session.
     pub(super) fn place(&mut self, params: &Node<'_>) {
-        if let Some(cwd) = text_of(params, "cwd") {
-            self.tools.cwd = Some(cwd);
+        self.tools.cwd = text_of(params, "cwd").or(self.tools.cwd.take());
+        let directories = value(params, "additionalDirectories");
+        self.directories = directories.or(self.directories.take());
+    }
+
+    /// Notices a tool call, and shows the terminals that it states. Returns whether it states any.
+    pub(super) fn see(&mut self, call: &mut Node<'_>, out: &mut Exchange<'_>) -> bool {
+        if self.tools.see(call) {
+            self.turns.messages.split();
         }
-        if let Some(directories) = member(params, "additionalDirectories") {
-            self.directories = Some(directories.to_static());
+        let Some(updates) = self.tools.terminals(call) else {
+            return false;
+        };
+        for update in updates {
+            out.rule("terminal");
+            out.peer(Message::update(Node::string(&self.id), update));
         }
+        true
     }
 
     /// Takes what the agent states about the session.
-    pub(super) fn describe(&mut self, update: &mut Node<'_>) {
+    pub(super) fn describe(&mut self, update: &mut Node<'_>) -> bool {
         drop_odd_date(update, "updatedAt");
         let title = ("title", &mut self.title);
         for (name, known) in [title, ("updatedAt", &mut self.updated_at)] {
-            let is_stated = update.members().is_some_and(|members| {
-                let mut names = members.iter().map(|(raw, _)| &**raw);
-                names.any(|raw| raw == name.as_bytes())
-            });
-            if is_stated {
+            if member(update, name).is_some() {
                 *known = text_of(update, name).filter(|text| text.len() <= MAX_TEXT);
             }
         }
+        true
     }
 
     /// The session as an entry of a list; none when it is closed or its folder is not known.
@@ -68,15 +75,17 @@ impl Session {
         if self.turns.is_closing() || folder.is_some_and(|folder| folder != cwd) {
             return None;
         }
-        let mut made = vec![
-            ("sessionId", Node::string(&self.id)),
-            ("cwd", Node::string(cwd)),
+        let text = |text: &Option<String>| text.as_deref().map(Node::string);
+        let made = [
+            ("sessionId", Some(Node::string(&self.id))),
+            ("cwd", Some(Node::string(cwd))),
+            ("additionalDirectories", self.directories.clone()),
+            ("title", text(&self.title)),
+            ("updatedAt", text(&self.updated_at)),
         ];
-        let directories = self.directories.clone();
-        made.extend(directories.map(|all| ("additionalDirectories", all)));
-        for (name, text) in [("title", &self.title), ("updatedAt", &self.updated_at)] {
-            made.extend(text.as_deref().map(|text| (name, Node::string(text))));
-        }
-        Some(Node::object(made))
+        let made = made
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        Some(Node::object(made.collect()))
     }
 }

@@ -2,7 +2,7 @@
 
 use hashlink::LinkedHashMap;
 
-use super::parts::{drop_odd_date, keep_only, member, put, remove, text_of};
+use super::parts::{drop_odd_date, keep_only};
 use super::session::Session;
 use crate::dialect::message::Message;
 use crate::dialect::text::JsonType;
@@ -11,11 +11,22 @@ use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::{
     Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, error, result,
 };
+use crate::dialect::versions::json::{array, remove, set, text as text_of, value};
 use crate::dialect::versions::traits::AgentTraits;
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// How many sessions are remembered.
 const MAX_SESSIONS: usize = 1024;
+/// The members of a session in a list.
+const ENTRY: [&str; 7] = [
+    "sessionId",
+    "cwd",
+    "additionalDirectories",
+    "title",
+    "updatedAt",
+    "archived",
+    "_meta",
+];
 
 /// The sessions.
 #[derive(Debug)]
@@ -27,7 +38,7 @@ pub(super) struct Sessions {
 /// What an open request to restore a session leaves behind.
 #[derive(Debug)]
 pub(super) struct Restored {
-    pub(super) session: Box<str>,
+    session: String,
     /// It was not known before.
     is_new: bool,
 }
@@ -40,35 +51,23 @@ impl Sessions {
         }
     }
 
-    /// Whether a session is open.
-    pub(super) fn is_open(&self, id: &str) -> bool {
-        let found = self.all.get(id);
-        found.is_some_and(|session| !session.turns.is_closed())
-    }
-
-    /// Whether the bridge has closed a session, or is about to.
-    pub(super) fn is_closing(&self, id: &str) -> bool {
-        let found = self.all.get(id);
-        found.is_some_and(|session| session.turns.is_closing())
-    }
-
-    /// Whether the bridge has closed a session.
-    pub(super) fn is_closed(&self, id: &str) -> bool {
-        let found = self.all.get(id);
-        found.is_some_and(|session| session.turns.is_closed())
+    /// A session that is known.
+    pub(super) fn known(&mut self, id: &str) -> Option<&mut Session> {
+        self.all.get_mut(id)
     }
 
     /// A session; one that is not known is added.
     pub(super) fn get(&mut self, id: &str) -> &mut Session {
-        if !self.all.contains_key(id) && self.all.len() >= MAX_SESSIONS {
-            let idle = |(_, session): &(&Box<str>, &Session)| session.turns.is_idle();
-            let oldest = self.all.iter().find(idle).map(|(id, _)| id.clone());
-            if let Some(oldest) = oldest {
+        if !self.all.contains_key(id) {
+            let mut idle = self.all.values().filter(|session| session.turns.is_idle());
+            if self.all.len() >= MAX_SESSIONS
+                && let Some(oldest) = idle.next().map(|session| session.id.clone())
+            {
                 self.all.remove(&oldest);
             }
+            self.all.insert(id.into(), Session::new(id));
         }
-        let new = || Session::new(id);
-        self.all.entry(id.into()).or_insert_with(new)
+        self.all.get_mut(id).expect("it is there")
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -79,10 +78,11 @@ impl Sessions {
         self.all.values()
     }
 
-    /// Adds a session, which no longer is what it was before.
-    pub(super) fn open(&mut self, id: &str) -> &mut Session {
-        self.all.remove(id);
-        self.get(id)
+    /// Whether the bridge has closed a session, or is about to.
+    pub(super) fn is_closing(&self, id: &str) -> bool {
+        self.all
+            .get(id)
+            .is_some_and(|session| session.turns.is_closing())
     }
 
     /// `session/resume`. Returns what its answer needs, if the agent is asked.
@@ -92,68 +92,60 @@ impl Sessions {
         out: &mut Exchange<'a>,
     ) -> Option<Restored> {
         let id = message.session().unwrap_or_default();
-        let replay = member(&message.body, "replayFrom");
+        let replay = value(&message.body, "replayFrom");
         remove(&mut message.body, "replayFrom");
-        if let Some(replay) = &replay {
-            let from = text_of(replay, "type").unwrap_or_default();
-            let why = match &*from {
-                "start" if self.agent.load => None,
-                "start" => Some("the agent cannot replay a session".to_owned()),
-                _ => Some(format!("replayFrom `{from}` is not supported")),
-            };
-            if let Some(why) = why {
-                out.rule("resume");
-                out.peer(error(
-                    &message.id,
-                    INVALID_PARAMS,
-                    &format!("acp-relay: {why}"),
-                ));
-                return None;
-            }
+        let from = replay.map(|replay| text_of(&replay, "type").unwrap_or_default());
+        let is_open = self.all.contains_key(&*id) && !self.is_closing(&id);
+        let refusal = match from.as_deref() {
+            Some("start") if self.agent.load => None,
+            Some("start") => Some("acp-relay: the agent cannot replay a session".to_owned()),
+            Some(from) => Some(format!("acp-relay: replayFrom `{from}` is not supported")),
+            None => None,
+        };
+        if let Some(why) = refusal {
+            out.rule("resume");
+            out.peer(error(&message.id, INVALID_PARAMS, &why));
+            return None;
         }
-        let is_open = self.is_open(&id) && !self.is_closing(&id);
-        let method = match &replay {
-            Some(_) => "session/load",
-            None if self.agent.resume => "session/resume",
-            None if self.agent.load => "session/load",
-            None => {
-                match is_open {
-                    true => self.answer_resume(&message.id, &id, out),
-                    false => out.peer(not_found(&message.id, &id)),
+        let is_replayed = from.is_some();
+        if is_replayed || !self.agent.resume {
+            "session/load".clone_into(message.method.to_mut());
+        }
+        if !is_replayed && !self.agent.resume {
+            out.note(
+                DialectEvent::Emulated,
+                "resume",
+                "the agent has no session/resume",
+            );
+            if !self.agent.load {
+                match self.all.get(&*id).filter(|_| is_open) {
+                    Some(session) => {
+                        session.turns.snapshot(out);
+                        let options = session.options.whole();
+                        let made = options.map(|all| ("configOptions", all));
+                        let made = Node::object(made.into_iter().collect());
+                        out.peer(result(&message.id, made));
+                    }
+                    None => out.peer(not_found(&message.id, &id)),
                 }
                 return None;
             }
-        };
-        let session = match is_open {
-            true => self.get(&id),
-            false => self.open(&id),
-        };
+        }
+        if !is_open {
+            self.all.remove(&*id);
+        }
+        let session = self.get(&id);
         session.place(&message.body);
-        session.turns.messages.split();
-        session.quiet = replay.is_none() && session.turns.is_idle();
-        if replay.is_some() {
-            session.tools.restart();
+        session.quiet = !is_replayed && session.turns.is_idle();
+        if is_replayed {
+            session.turns.messages.split();
+            session.tools.titles.clear();
         }
-        if method == "session/load" && replay.is_none() {
-            let what = "session/load stands in for session/resume";
-            out.note(DialectEvent::Emulated, "resume", what);
-        }
-        message.method = method.into();
         out.other(message);
         Some(Restored {
-            session: id.into(),
+            session: id,
             is_new: !is_open,
         })
-    }
-
-    fn answer_resume(&mut self, request: &IdBuf, id: &str, out: &mut Exchange<'_>) {
-        let session = self.get(id);
-        session.turns.snapshot(out);
-        let mut made = Vec::new();
-        made.extend(session.options.whole().map(|all| ("configOptions", all)));
-        let what = "session/resume of a session that is open";
-        out.note(DialectEvent::Emulated, "resume", what);
-        out.peer(result(request, Node::object(made)));
     }
 
     /// The answer to a request that restores a session.
@@ -165,18 +157,17 @@ impl Sessions {
     ) {
         let session = self.get(&restored.session);
         session.quiet = false;
-        session.turns.messages.split();
-        if message.kind == Kind::Error {
-            if restored.is_new {
-                self.all.remove(&restored.session);
-            }
-            return out.peer(message);
+        if session.turns.is_idle() {
+            session.turns.messages.split();
         }
-        as_object(&mut message);
-        session.options.read_result(&mut message.body);
-        session.turns.snapshot(out);
-        close_result(&mut message, &["configOptions", "_meta"], out);
-        out.peer(message);
+        if message.kind == Kind::Result {
+            object_of(&mut message);
+            session.options.read_result(&mut message.body);
+            session.turns.snapshot(out);
+        } else if restored.is_new {
+            self.all.remove(&*restored.session);
+        }
+        close(message, &["configOptions", "_meta"], out);
     }
 
     /// The answer to a request that makes a session. Returns its id.
@@ -188,12 +179,12 @@ impl Sessions {
     ) -> Option<String> {
         let id = message.session().filter(|_| message.kind == Kind::Result);
         if let Some(id) = &id {
-            let session = self.open(id);
+            self.all.remove(&**id);
+            let session = self.get(id);
             session.place(params);
             session.options.read_result(&mut message.body);
-            close_result(&mut message, &["sessionId", "configOptions", "_meta"], out);
         }
-        out.peer(message);
+        close(message, &["sessionId", "configOptions", "_meta"], out);
         id
     }
 
@@ -204,35 +195,43 @@ impl Sessions {
             return true;
         }
         let folder = text_of(&message.body, "cwd");
-        let all = self.all.values();
-        let all = all.filter_map(|session| session.entry(folder.as_deref()));
-        let made = vec![("sessions", Node::Array(all.collect()))];
-        let what = "the agent has no session/list";
-        out.note(DialectEvent::Emulated, "list", what);
-        out.peer(result(&message.id, Node::object(made)));
+        let entries = self
+            .all
+            .values()
+            .filter_map(|session| session.entry(folder.as_deref()));
+        let made = Node::object(vec![("sessions", Node::Array(entries.collect()))]);
+        out.note(
+            DialectEvent::Emulated,
+            "list",
+            "the agent has no session/list",
+        );
+        out.peer(result(&message.id, made));
         false
     }
 
     /// `session/close`. Returns whether the agent is asked.
     pub(super) fn close<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
-        let id = message.session().unwrap_or_default();
+        let session = message.session().and_then(|id| self.all.get_mut(&*id));
         if self.agent.close {
-            if let Some(session) = self.all.get_mut(&*id) {
+            if let Some(session) = session {
                 session.turns.refuse_queue(out);
             }
             out.other(message);
             return true;
         }
-        let what = "the agent has no session/close";
-        out.note(DialectEvent::Emulated, "close", what);
-        match self.all.get_mut(&*id) {
+        out.note(
+            DialectEvent::Emulated,
+            "close",
+            "the agent has no session/close",
+        );
+        match session {
             Some(session) => session.turns.close_for(message.id, out),
             None => out.peer(result(&message.id, Node::raw(b"{}"))),
         }
         false
     }
 
-    /// `session/delete` and `session/fork`, `logout`. Returns whether the agent is asked.
+    /// `session/delete`, `session/fork` and `logout`. Returns whether the agent is asked.
     pub(super) fn optional<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
         let has = match &*message.method {
             "session/delete" => self.agent.delete,
@@ -256,66 +255,53 @@ impl Sessions {
         {
             session.turns.end(out);
         }
-        plain(message, out);
+        close(message, &["_meta"], out);
     }
 }
 
-/// The answer to `session/list` of the agent.
+/// The agent's answer to `session/list`.
 pub(super) fn listed<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
     if message.kind == Kind::Result {
-        as_object(&mut message);
-        let mut sessions = member(&message.body, "sessions").unwrap_or_else(|| Node::raw(b"[]"));
-        let known = [
-            "sessionId",
-            "cwd",
-            "additionalDirectories",
-            "title",
-            "updatedAt",
-            "archived",
-            "_meta",
-        ];
-        for session in sessions.items().into_iter().flatten() {
-            keep_only(session, &known);
+        object_of(&mut message);
+        let mut sessions = array(&message.body, "sessions").unwrap_or_default();
+        for session in &mut sessions {
+            keep_only(session, &ENTRY);
             drop_odd_date(session, "updatedAt");
-            if member(session, "additionalDirectories").is_none() {
+            if value(session, "additionalDirectories").is_none() {
                 remove(session, "additionalDirectories");
             }
         }
-        put(&mut message.body, "sessions", sessions);
-        close_result(&mut message, &["sessions", "nextCursor", "_meta"], out);
+        set(&mut message.body, "sessions", Node::Array(sessions));
     }
-    out.peer(message);
+    close(message, &["sessions", "nextCursor", "_meta"], out);
 }
 
-/// An answer whose result has no members.
-pub(super) fn plain<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
+/// Sends an answer without the members that v2 does not define for its result.
+pub(super) fn close<'a>(mut message: Message<'a>, names: &[&str], out: &mut Exchange<'a>) {
     if message.kind == Kind::Result {
-        as_object(&mut message);
-        close_result(&mut message, &["_meta"], out);
+        object_of(&mut message);
+        if keep_only(&mut message.body, names) {
+            out.note(
+                DialectEvent::Dropped,
+                "result",
+                "members that v2 does not have",
+            );
+        }
     }
     out.peer(message);
-}
-
-/// Removes the members that v2 does not define.
-pub(super) fn close_result(message: &mut Message<'_>, names: &[&str], out: &mut Exchange<'_>) {
-    if keep_only(&mut message.body, names) {
-        let what = "members of a result that v2 does not have";
-        out.note(DialectEvent::Dropped, "result", what);
-    }
 }
 
 /// Some agents answer null.
-pub(super) fn as_object(message: &mut Message<'_>) {
+pub(super) fn object_of(message: &mut Message<'_>) {
     if message.body.kind() != Some(JsonType::Object) {
         message.body = Node::raw(b"{}");
     }
 }
 
-/// The error for a session that is not known.
+/// The error for a session that is not open.
 pub(super) fn not_found(request: &IdBuf, session: &str) -> Message<'static> {
-    let what = "acp-relay: the session is not open";
-    let mut error = error(request, NOT_FOUND, what);
+    let mut error = error(request, NOT_FOUND, "acp-relay: the session is not open");
     let data = Node::object(vec![("sessionId", Node::string(session))]);
-    put(&mut error.body, "data", data);
+    set(&mut error.body, "data", data);
     error
 }

@@ -3,12 +3,20 @@
 use data_encoding::BASE64;
 use hashlink::LinkedHashMap;
 
-use super::parts::{absolute, drop_nulls, member, put, remove, text_of};
+use super::parts::absolute;
 use crate::dialect::text;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::json::{remove, set, text as text_of, value};
 
 /// How many terminals of a session are remembered.
 const MAX_TERMINALS: usize = 1024;
+/// What agents state, in the order in which it is shown.
+const STATED: [&str; 4] = [
+    "terminal_info",
+    "terminal_output",
+    "terminal_output_delta",
+    "terminal_exit",
+];
 
 /// The terminals of a session, each with its tool call.
 #[derive(Debug, Default)]
@@ -20,67 +28,69 @@ impl Terminals {
         self.0.contains_key(id)
     }
 
-    /// Takes out of a tool call what it states about a terminal, as updates in their order.
-    pub(super) fn take(&mut self, call: &mut Node<'_>, cwd: Option<&str>) -> Vec<Node<'static>> {
-        let Some(mut meta) = member(call, "_meta") else {
-            return Vec::new();
-        };
-        let tool = text_of(call, "toolCallId").unwrap_or_default();
-        let mut updates = Vec::new();
-        if let Some(info) = take(&mut meta, "terminal_info")
-            && let Some(id) = self.terminal(&info, &tool)
-        {
-            let mut update = vec![
-                ("sessionUpdate", Node::string("terminal_update")),
-                ("terminalId", Node::string(&id)),
-            ];
-            let input = member(call, "rawInput");
-            let command = input.and_then(|input| text_of(&input, "command"));
-            update.extend(command.map(|command| ("command", Node::string(&command))));
-            let place = text_of(&info, "cwd").map(|place| absolute(&place, cwd));
-            update.extend(place.map(|place| ("cwd", Node::string(&place))));
-            updates.push(Node::object(update));
-        }
-        for name in ["terminal_output", "terminal_output_delta"] {
-            let Some(output) = take(&mut meta, name) else {
+    /// Takes out of a tool call what it states about terminals, as updates; none when it states
+    /// nothing.
+    pub(super) fn take(
+        &mut self,
+        call: &mut Node<'_>,
+        cwd: Option<&str>,
+    ) -> Option<Vec<Node<'static>>> {
+        let mut meta = value(call, "_meta")?;
+        let mut updates = None;
+        for name in STATED {
+            let Some(stated) = value(&meta, name) else {
                 continue;
             };
-            // Some agents write Base64 here; it is shown as it is.
-            if let (Some(id), Some(data)) =
-                (self.terminal(&output, &tool), text_of(&output, "data"))
-            {
-                updates.push(Node::object(vec![
-                    ("sessionUpdate", Node::string("terminal_output_chunk")),
-                    ("terminalId", Node::string(&id)),
-                    ("data", Node::string(&BASE64.encode(data.as_bytes()))),
-                ]));
+            remove(&mut meta, name);
+            let updates = updates.get_or_insert_with(Vec::new);
+            let Some(id) = self.terminal(&stated, call) else {
+                continue;
+            };
+            let kind = match name {
+                "terminal_info" | "terminal_exit" => "terminal_update",
+                _ => "terminal_output_chunk",
+            };
+            let mut update = vec![
+                ("sessionUpdate", Node::string(kind)),
+                ("terminalId", Node::string(&id)),
+            ];
+            match name {
+                "terminal_info" => {
+                    let input = value(call, "rawInput");
+                    let command = input.and_then(|input| text_of(&input, "command"));
+                    update.extend(command.map(|command| ("command", Node::string(&command))));
+                    let place = text_of(&stated, "cwd").map(|place| absolute(&place, cwd));
+                    update.extend(place.map(|place| ("cwd", Node::string(&place))));
+                }
+                "terminal_exit" => {
+                    let code = value(&stated, "exit_code");
+                    let code = code.and_then(|code| text::integer(&code.json()));
+                    let code = code.map(|code| ("exitCode", Node::owned(code.into_bytes())));
+                    let signal = text_of(&stated, "signal");
+                    let signal = signal.map(|signal| ("signal", Node::string(&signal)));
+                    let status = code.into_iter().chain(signal).collect();
+                    update.push(("exitStatus", Node::object(status)));
+                }
+                _ => {
+                    // Some agents write Base64 here; it is shown as it is.
+                    let data = text_of(&stated, "data").unwrap_or_default();
+                    update.push(("data", Node::string(&BASE64.encode(data.as_bytes()))));
+                }
+            }
+            updates.push(Node::object(update));
+        }
+        if updates.is_some() {
+            match meta.members().is_some_and(|members| members.is_empty()) {
+                true => remove(call, "_meta"),
+                false => set(call, "_meta", meta),
             }
         }
-        if let Some(exit) = take(&mut meta, "terminal_exit")
-            && let Some(id) = self.terminal(&exit, &tool)
-        {
-            let code = member(&exit, "exit_code");
-            let code = code.and_then(|code| text::integer(&code.json()));
-            let mut status = Vec::new();
-            status.extend(code.map(|code| ("exitCode", Node::owned(code.into_bytes()))));
-            let signal = text_of(&exit, "signal");
-            status.extend(signal.map(|signal| ("signal", Node::string(&signal))));
-            updates.push(Node::object(vec![
-                ("sessionUpdate", Node::string("terminal_update")),
-                ("terminalId", Node::string(&id)),
-                ("exitStatus", Node::object(status)),
-            ]));
-        }
-        match meta.members().is_some_and(|members| members.is_empty()) && !updates.is_empty() {
-            true => drop(remove(call, "_meta")),
-            false => put(call, "_meta", meta.to_static()),
-        }
-        drop_nulls(call);
         updates
     }
 
-    /// The id of the terminal that is meant, which is known from now on. Some agents leave it out.
-    fn terminal(&mut self, stated: &Node<'_>, tool: &str) -> Option<String> {
+    /// The terminal that is meant, which is known from now on. Some agents leave the id out.
+    fn terminal(&mut self, stated: &Node<'_>, call: &Node<'_>) -> Option<String> {
+        let tool = text_of(call, "toolCallId").unwrap_or_default();
         let Some(id) = text_of(stated, "terminal_id") else {
             let mut all = self.0.iter().rev();
             return all.find_map(|(id, of)| (**of == *tool).then(|| id.to_string()));
@@ -91,10 +101,4 @@ impl Terminals {
         }
         Some(id)
     }
-}
-
-fn take<'a>(meta: &mut Node<'a>, name: &str) -> Option<Node<'a>> {
-    let found = member(meta, name);
-    remove(meta, name);
-    found
 }

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use super::content;
 use super::echo::Echo;
 use super::messages::Messages;
-use super::parts::{member, text_of};
 use crate::dialect::message::Message;
 use crate::dialect::text;
 use crate::dialect::translation::DialectEvent;
@@ -13,6 +13,7 @@ use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::{
     CANCELLED, Exchange, INTERNAL_ERROR, INVALID_REQUEST, error, result,
 };
+use crate::dialect::versions::json::{array, set, text as text_of, value};
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// How many prompts of a session wait for the end of its turn.
@@ -23,6 +24,8 @@ const MAX_QUEUED: usize = 64;
 pub(super) struct Turns {
     session: Box<str>,
     pub(super) messages: Messages,
+    /// What is left of the prompt for the agent to repeat.
+    pub(super) echo: Echo,
     turn: Option<Turn>,
     queue: VecDeque<Prompt>,
     /// How many turns have ended.
@@ -52,7 +55,30 @@ struct Turn {
     /// When the prompt is acknowledged at the latest.
     due: Option<Instant>,
     cancelled: bool,
-    echo: Echo,
+}
+
+impl Prompt {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// Why v1 does not have such a prompt.
+    pub(super) fn read(mut message: Message<'_>) -> Result<Self, String> {
+        let Some(mut blocks) = array(&message.body, "prompt").filter(|all| !all.is_empty()) else {
+            return Err("acp-relay: the prompt is empty".to_owned());
+        };
+        let content = Node::Array(blocks.clone());
+        if let Some(kind) = blocks
+            .iter_mut()
+            .find_map(|block| content::to_v1(block).err())
+        {
+            return Err(format!(
+                "acp-relay: the agent speaks v1, which has no content `{kind}`"
+            ));
+        }
+        set(&mut message.body, "prompt", Node::Array(blocks));
+        let message = keep(message);
+        Ok(Self { message, content })
+    }
 }
 
 impl Turns {
@@ -95,17 +121,16 @@ impl Turns {
             return self.forward(prompt, out);
         }
         let id = &prompt.message.id;
-        if out.policies.refuse_second_prompt {
-            let what = "acp-relay: the session has a prompt that the agent has not finished";
-            out.rule("prompt");
-            out.peer(error(id, INVALID_REQUEST, what));
-        } else if self.queue.len() >= MAX_QUEUED {
-            let what = "acp-relay: too many prompts of the session wait for the agent";
+        if out.policies.refuse_second_prompt || self.queue.len() >= MAX_QUEUED {
+            let what = "acp-relay: the session has prompts that the agent has not finished";
             out.rule("prompt");
             out.peer(error(id, INVALID_REQUEST, what));
         } else {
-            let what = "a prompt waits for the end of the turn";
-            out.note(DialectEvent::Held, "prompt", what);
+            out.note(
+                DialectEvent::Held,
+                "prompt",
+                "a prompt waits for the end of the turn",
+            );
             self.queue.push_back(prompt);
         }
     }
@@ -113,9 +138,9 @@ impl Turns {
     fn forward(&mut self, prompt: Prompt, out: &mut Exchange<'_>) {
         let Prompt { message, content } = prompt;
         self.messages.split();
+        self.echo = Echo::of(&content);
         self.turn = Some(Turn {
             id: message.id.clone(),
-            echo: Echo::of(&content),
             content: Some(content),
             due: out.now.checked_add(out.policies.ack_after),
             cancelled: false,
@@ -146,12 +171,6 @@ impl Turns {
         self.announce("running", Vec::new(), out);
     }
 
-    /// Whether a part of a user's message is the agent's repetition of the prompt.
-    pub(super) fn is_echo(&mut self, content: &Node<'_>) -> bool {
-        let turn = self.turn.as_mut();
-        turn.is_some_and(|turn| turn.echo.takes(content))
-    }
-
     /// Ends the turn with the agent's answer to its prompt.
     pub(super) fn answered(&mut self, mut message: Message<'_>, out: &mut Exchange<'_>) {
         let Some(turn) = &self.turn else {
@@ -171,10 +190,7 @@ impl Turns {
                 (false, true) if code(body) != Some(CANCELLED) => {
                     self.refuse("the prompt was cancelled", out);
                 }
-                (false, _) => {
-                    message.body = body.to_static();
-                    out.peer(keep(message));
-                }
+                (false, _) => out.peer(keep(message)),
             }
             return self.finish(out);
         }
@@ -185,17 +201,19 @@ impl Turns {
             false => "end_turn".to_owned(),
         });
         let more = ["usage", "_meta"].into_iter();
-        let more = more.filter_map(|name| Some((name, member(body, name)?.to_static())));
+        let more = more.filter_map(|name| Some((name, value(body, name)?)));
         self.idle(&reason, more.collect(), out);
         self.finish(out);
     }
 
-    /// Marks the turn as cancelled; prompts that wait are refused.
-    pub(super) fn cancel(&mut self, out: &mut Exchange<'_>) {
+    /// Marks the turn as cancelled; prompts that wait are refused. Returns whether the agent has to
+    /// be told.
+    pub(super) fn cancel(&mut self, out: &mut Exchange<'_>) -> bool {
         if let Some(turn) = &mut self.turn {
             turn.cancelled = true;
         }
         self.refuse_queue(out);
+        !self.closed
     }
 
     /// Refuses the prompts that wait.
@@ -235,8 +253,8 @@ impl Turns {
     }
 
     /// A question of that turn was answered.
-    pub(super) fn replied(&mut self, turn: Option<u64>, out: &mut Exchange<'_>) {
-        if turn != Some(self.ended) || self.turn.is_none() {
+    pub(super) fn replied(&mut self, turn: u64, out: &mut Exchange<'_>) {
+        if turn != self.ended || self.turn.is_none() {
             return;
         }
         self.questions = self.questions.saturating_sub(1);
@@ -300,6 +318,7 @@ impl Turns {
     /// Begins the next turn, or closes the session.
     fn finish(&mut self, out: &mut Exchange<'_>) {
         self.turn = None;
+        self.echo = Echo::default();
         self.questions = 0;
         self.ended += 1;
         self.messages.split();
@@ -361,21 +380,19 @@ fn cancelled(id: &IdBuf) -> Message<'static> {
 }
 
 fn code(error: &Node<'_>) -> Option<i32> {
-    let code = member(error, "code")?;
+    let code = value(error, "code")?;
     text::integer(&code.json())?.parse().ok()
 }
 
 /// An error as a member of a state.
 fn shown_error(body: &Node<'_>) -> Node<'static> {
     let message = text_of(body, "message");
-    let code = code(body).unwrap_or(INTERNAL_ERROR);
+    let message = message.as_deref().unwrap_or("the agent reported an error");
+    let code = code(body).unwrap_or(INTERNAL_ERROR).to_string();
     let mut made = vec![
-        ("code", Node::owned(code.to_string().into_bytes())),
-        (
-            "message",
-            Node::string(message.as_deref().unwrap_or("the agent reported an error")),
-        ),
+        ("code", Node::owned(code.into_bytes())),
+        ("message", Node::string(message)),
     ];
-    made.extend(member(body, "data").map(|data| ("data", data.to_static())));
+    made.extend(value(body, "data").map(|data| ("data", data)));
     Node::object(made)
 }
