@@ -37,9 +37,9 @@ impl Session {
 
     /// Takes the folders out of the request that opens the session.
     pub(super) fn place(&mut self, params: &Node<'_>) {
-        self.tools.cwd = text_of(params, "cwd").or(self.tools.cwd.take());
+        self.tools.cwd = text_of(params, "cwd").or_else(|| self.tools.cwd.take());
         let directories = value(params, "additionalDirectories");
-        self.directories = directories.or(self.directories.take());
+        self.directories = directories.or_else(|| self.directories.take());
     }
 
     /// Notices a tool call, and shows the terminals that it states. Returns whether it states any.

@@ -46,7 +46,7 @@ impl Tools {
         let id = text_of(call, "toolCallId").unwrap_or_default();
         let is_new = !self.titles.contains_key(&*id);
         let title = text_of(call, "title").filter(|title| title.len() <= MAX_TITLE);
-        if let Some(title) = title.or(is_new.then(String::new)) {
+        if let Some(title) = title.or_else(|| is_new.then(String::new)) {
             self.titles.insert(id.into(), title);
         }
         if self.titles.len() > MAX_CALLS {

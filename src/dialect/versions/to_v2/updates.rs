@@ -159,10 +159,8 @@ fn mode(session: &mut Session, update: &mut Node<'_>) -> bool {
     // The documentation of v1 has the second name.
     let mode = text_of(update, "currentModeId").or_else(|| text_of(update, "modeId"));
     let options = &mut session.options;
-    let Some(whole) = mode
-        .filter(|mode| options.set_mode(mode))
-        .and(options.whole())
-    else {
+    let is_changed = mode.is_some_and(|mode| options.set_mode(&mode));
+    let Some(whole) = options.whole().filter(|_| is_changed) else {
         return false;
     };
     keep_only(update, &["_meta"]);
