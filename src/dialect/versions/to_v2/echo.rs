@@ -6,6 +6,9 @@ use crate::dialect::text;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{text as text_of, value};
 
+/// The longest prompt whose repetition is recognised, in bytes.
+const MAX_PROMPT: usize = 1 << 20;
+
 /// What is left of a prompt that the agent may repeat, in one or more parts.
 #[derive(Debug, Default)]
 pub(super) struct Echo(VecDeque<Part>);
@@ -22,6 +25,9 @@ impl Echo {
     /// What a repetition of that content is made of.
     pub(super) fn of(content: &Node<'_>) -> Self {
         let mut parts = VecDeque::new();
+        if content.json().len() > MAX_PROMPT {
+            return Self(parts);
+        }
         for block in content.clone().items().into_iter().flatten() {
             match (plain_text(block), parts.back_mut()) {
                 (Some(more), Some(Part::Text(text, _))) => text.push_str(&more),

@@ -2,6 +2,8 @@
 
 use hashlink::LinkedHashMap;
 
+use super::parts::MAX_ID;
+
 /// How many ids of a session are remembered.
 const MAX_IDS: usize = 4096;
 
@@ -68,6 +70,9 @@ impl Messages {
             return id;
         };
         self.split();
+        if given.len() > MAX_ID {
+            return given.to_owned();
+        }
         match self.given.get(given) {
             Some(known) if *known == speaker => return given.to_owned(),
             None if !self.is_minted(given) => {

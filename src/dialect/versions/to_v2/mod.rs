@@ -28,7 +28,7 @@ use self::session::Session;
 use self::sessions::{Restored, Sessions, close, listed, not_found, object_of};
 use self::turns::Prompt;
 use super::exchange::{Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result};
-use super::json::{set, value};
+use super::json::{array, set, value};
 use super::traits::{AgentTraits, NewClientTraits};
 use crate::dialect::message::Message;
 use crate::dialect::pending::MAX_OPEN;
@@ -280,13 +280,17 @@ impl ToV2 {
         if let Some(session) = &mut session {
             session.turns.work(out);
         }
-        if is_permission
-            && session
-                .as_ref()
-                .is_some_and(|session| session.turns.is_closed())
-        {
+        let is_closed = session
+            .as_ref()
+            .is_some_and(|session| session.turns.is_closed());
+        let has_options = || array(&message.body, "options").is_some_and(|all| !all.is_empty());
+        if is_permission && (is_closed || !has_options()) {
             let cancelled = Node::raw(br#"{"outcome":{"outcome":"cancelled"}}"#);
-            out.rule("close");
+            out.note(
+                DialectEvent::Answered,
+                "permission",
+                "there is nothing to choose",
+            );
             return out.other(result(&id, cancelled));
         }
         match (&*method, &mut session) {

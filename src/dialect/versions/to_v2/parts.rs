@@ -8,6 +8,9 @@ use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{remove, text as text_of, value};
 
+/// The longest id that is remembered, in bytes.
+pub(super) const MAX_ID: usize = 1024;
+
 /// A date and time (RFC 3339, section 5.6).
 static DATE_TIME: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$";

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use hashlink::LinkedHashMap;
 
-use super::parts::absolute;
+use super::parts::{MAX_ID, absolute};
 use crate::dialect::text;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{remove, set, text as text_of, value};
@@ -91,7 +91,7 @@ impl Terminals {
     /// The terminal that is meant, which is known from now on. Some agents leave the id out.
     fn terminal(&mut self, stated: &Node<'_>, call: &Node<'_>) -> Option<String> {
         let tool = text_of(call, "toolCallId").unwrap_or_default();
-        let Some(id) = text_of(stated, "terminal_id") else {
+        let Some(id) = text_of(stated, "terminal_id").filter(|id| id.len() <= MAX_ID) else {
             let mut all = self.0.iter().rev();
             return all.find_map(|(id, of)| (**of == *tool).then(|| id.to_string()));
         };

@@ -2,7 +2,7 @@
 
 use hashlink::LinkedHashMap;
 
-use super::parts::{absolute, drop_nulls, keep_only};
+use super::parts::{MAX_ID, absolute, drop_nulls, keep_only};
 use super::terminals::Terminals;
 use super::{content, diffs};
 use crate::dialect::text;
@@ -44,6 +44,9 @@ impl Tools {
     /// Notices a call. Returns whether it was not known.
     pub(super) fn see(&mut self, call: &Node<'_>) -> bool {
         let id = text_of(call, "toolCallId").unwrap_or_default();
+        if id.len() > MAX_ID {
+            return false;
+        }
         let is_new = !self.titles.contains_key(&*id);
         let title = text_of(call, "title").filter(|title| title.len() <= MAX_TITLE);
         if let Some(title) = title.or_else(|| is_new.then(String::new)) {

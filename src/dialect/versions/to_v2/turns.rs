@@ -16,8 +16,8 @@ use crate::dialect::versions::exchange::{
 use crate::dialect::versions::json::{array, set, text as text_of, value};
 use crate::jsonrpc::{IdBuf, Kind};
 
-/// How many prompts of a session wait for the end of its turn.
-const MAX_QUEUED: usize = 64;
+/// How many prompts of a session wait for the end of its turn, and how many bytes.
+const MAX_QUEUED: (usize, usize) = (64, 16 << 20);
 
 /// The turns of a session.
 #[derive(Debug, Default)]
@@ -121,7 +121,9 @@ impl Turns {
             return self.forward(prompt, out);
         }
         let id = &prompt.message.id;
-        if out.policies.refuse_second_prompt || self.queue.len() >= MAX_QUEUED {
+        let bytes: usize = self.queue.iter().map(|prompt| prompt.message.size).sum();
+        let is_full = self.queue.len() >= MAX_QUEUED.0 || bytes > MAX_QUEUED.1;
+        if out.policies.refuse_second_prompt || is_full {
             let what = "acp-relay: the session has prompts that the agent has not finished";
             out.rule("prompt");
             out.peer(error(id, INVALID_REQUEST, what));
