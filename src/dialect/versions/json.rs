@@ -24,6 +24,11 @@ pub(super) fn text(object: &Node<'_>, name: &str) -> Option<String> {
     text::string(&member(object, name)?.json()).map(Cow::into_owned)
 }
 
+/// The text of a member that identifies something; one that is too long to be remembered is none.
+pub(super) fn id(object: &Node<'_>, name: &str) -> Option<String> {
+    text(object, name).filter(|id| id.len() <= 4096)
+}
+
 /// Whether there is a member that is `null`.
 pub(super) fn is_null(object: &Node<'_>, name: &str) -> bool {
     member(object, name).is_some_and(|found| found.kind() == JsonType::Null)

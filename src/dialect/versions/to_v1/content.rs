@@ -73,10 +73,10 @@ pub(super) fn blocks(v2: &[Node<'static>]) -> Vec<Node<'static>> {
 }
 
 /// A block of the client's prompt in v2; `None` if v1 has no such type.
-pub(super) fn prompt_block(v1: Node<'static>) -> Option<Node<'static>> {
-    let kind = text_of(&v1, "type")?;
+pub(super) fn prompt_block(v1: &Node<'static>) -> Option<Node<'static>> {
+    let kind = text_of(v1, "type")?;
     let (_, names) = BLOCKS.iter().find(|(name, _)| *name == kind)?;
-    let mut made = only(&v1, names);
+    let mut made = only(v1, names);
     to_v2(&mut made);
     Some(made)
 }

@@ -7,7 +7,7 @@ use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::json::{
-    add_meta, array, is_null, member, report, text, text_block, value,
+    add_meta, array, id, is_null, member, report, text_block, value,
 };
 
 /// How many messages of a session are remembered.
@@ -42,7 +42,7 @@ impl Messages {
         out.rule("messages");
         let role = kind.strip_suffix("_chunk").unwrap_or(kind);
         let chunk = format!("{role}_chunk");
-        let Some(id) = text(update, "messageId") else {
+        let Some(id) = id(update, "messageId") else {
             let content = value(update, "content").filter(|_| kind == chunk);
             made.extend(content.map(|content| {
                 Node::object(vec![

@@ -51,7 +51,7 @@ impl Options {
             set(
                 &mut made,
                 "id",
-                value(&choice, "value").unwrap_or(Node::raw(b"\"\"")),
+                value(&choice, "value").unwrap_or_else(|| Node::string("")),
             );
             made
         });

@@ -130,7 +130,7 @@ impl ToV1 {
 
     fn client_prompts<'a>(&mut self, mut message: Message<'a>, id: String, out: &mut Exchange<'a>) {
         let blocks = array(&message.body, "prompt").unwrap_or_default();
-        let converted: Option<Vec<_>> = blocks.into_iter().map(prompt_block).collect();
+        let converted: Option<Vec<_>> = blocks.iter().map(prompt_block).collect();
         let Some(converted) = converted else {
             let what = "acp-relay: the prompt has content of a type that ACP v1 lacks";
             return out.other(error(&message.id, INVALID_PARAMS, what));
@@ -248,8 +248,11 @@ impl ToV1 {
                 let is_closed = session.is_closed;
                 let ended = session.turns.answered(&message, is_closed, out);
                 session.finish(&Node::string(&id), ended, out);
+                if is_closed {
+                    self.sessions.forget(&id);
+                }
             }
-            FromClient::Open(open) => self.opened(message, &open, out),
+            FromClient::Open(open) => self.opened(&message, &open, out),
             FromClient::Option { .. } | FromClient::Close(_) if message.kind == Kind::Error => {
                 out.other(error_for_v1(&message));
             }
@@ -277,7 +280,7 @@ impl ToV1 {
     }
 
     /// The agent's answer to a request that opens a session.
-    fn opened<'a>(&mut self, message: Message<'a>, open: &Open, out: &mut Exchange<'a>) {
+    fn opened<'a>(&mut self, message: &Message<'a>, open: &Open, out: &mut Exchange<'a>) {
         let is_done = message.kind == Kind::Result;
         if open.replays
             && let Some(known) = open
@@ -288,13 +291,13 @@ impl ToV1 {
             known.end_replay(is_done);
         }
         if !is_done {
-            out.other(error_for_v1(&message));
+            out.other(error_for_v1(message));
             if open.session.is_none() {
                 self.sessions.opened(None, out);
             }
             return;
         }
-        let mut made = kept(&message);
+        let mut made = kept(message);
         close(&mut made, out);
         let id = open
             .session

@@ -15,8 +15,8 @@ use crate::dialect::versions::json::{add_meta, array, is_null, only, set, text, 
 use crate::dialect::versions::policies::TerminalDisplay;
 use crate::dialect::versions::traits::ClientTraits;
 
-/// How many updates wait for the next prompt.
-const WAITING: usize = 1024;
+/// How many updates wait for the next prompt, and how many bytes they have.
+const WAITING: (usize, usize) = (1024, 1 << 20);
 
 /// A session.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub(super) struct Session {
     pub(super) is_closed: bool,
     /// Updates between turns that wait for the next prompt.
     waiting: Vec<Message<'static>>,
+    waiting_bytes: usize,
 }
 
 /// What the client was shown.
@@ -52,6 +53,7 @@ impl Session {
             replays: 0,
             is_closed: false,
             waiting: Vec::new(),
+            waiting_bytes: 0,
         }
     }
 
@@ -150,15 +152,17 @@ impl Session {
                 out.other(message);
                 continue;
             }
-            if self.waiting.len() >= WAITING {
-                out.other(self.waiting.remove(0));
-            }
+            self.waiting_bytes += message.body.json().len();
             self.waiting.push(message);
+            if self.waiting.len() > WAITING.0 || self.waiting_bytes > WAITING.1 {
+                self.flush(out);
+            }
         }
     }
 
     /// Sends what has waited for a prompt.
     pub(super) fn flush(&mut self, out: &mut Exchange<'_>) {
+        self.waiting_bytes = 0;
         for message in self.waiting.drain(..) {
             out.other(message);
         }

@@ -9,7 +9,7 @@ use hashlink::LinkedHashMap;
 use super::diffs::fenced;
 use super::messages::{FNV, hash};
 use crate::dialect::tree::Node;
-use crate::dialect::versions::json::{is_null, member, text, value};
+use crate::dialect::versions::json::{id, is_null, member, text, value};
 
 /// How much output of a terminal is kept.
 const OUTPUT: usize = 64 << 10;
@@ -73,7 +73,7 @@ impl Terminals {
         is_chunk: bool,
         made: &mut Vec<Node<'static>>,
     ) -> Option<String> {
-        let id = text(update, "terminalId")?;
+        let id = id(update, "terminalId")?;
         let terminal = self.get(&id);
         let mut changed = false;
         for (name, own) in [

@@ -10,7 +10,7 @@ use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::json::{
-    add_meta, array, is_null, only, report, set, text, text_block, value,
+    add_meta, array, id, is_null, member, only, report, set, text, text_block, value,
 };
 
 /// How many tool calls of a session are remembered.
@@ -81,8 +81,12 @@ impl Tools {
         made: &mut Vec<Node<'static>>,
     ) {
         out.rule("tools");
-        let Some(id) = text(update, "toolCallId") else {
-            out.note(DialectEvent::Dropped, "tools", "a tool call has no id");
+        let Some(id) = id(update, "toolCallId") else {
+            out.note(
+                DialectEvent::Dropped,
+                "tools",
+                "a tool call has no id that can be remembered",
+            );
             return;
         };
         let is_new = !self.calls.contains_key(&id);
@@ -91,7 +95,8 @@ impl Tools {
         }
         let display = self.display;
         let tool = self.calls.entry(id.clone()).or_insert_with(Tool::default);
-        let before = tool.content(&id, display, terminals);
+        let touches = is_chunk || member(update, "content").is_some();
+        let before = touches.then(|| tool.content(&id, display, terminals));
         let mut fields = Vec::new();
         let mut meta = value(update, "_meta").filter(|_| !is_chunk);
         if is_chunk {
@@ -115,11 +120,12 @@ impl Tools {
                 Some((terminal.to_owned(), info))
             });
         }
-        let content = tool.content(&id, display, terminals);
-        let is_given = is_chunk || array(update, "content").is_some();
-        let is_changed = content.json() != before.json();
-        if is_changed || is_new && is_given {
-            fields.push(("content", content));
+        if let Some(before) = before {
+            let content = tool.content(&id, display, terminals);
+            let is_given = is_chunk || array(update, "content").is_some();
+            if content.json() != before.json() || is_new && is_given {
+                fields.push(("content", content));
+            }
         }
         if let Some((_, info)) = &owned {
             let mut with = Node::object(vec![("terminal_info", info.clone())]);
@@ -245,18 +251,21 @@ impl Tool {
         } else if is_null(update, "name") {
             self.name = None;
         }
-        let words: [(_, &mut Option<&'static str>, fn(&str) -> &'static str, _); 2] = [
-            ("kind", &mut self.kind, kind, "other"),
-            ("status", &mut self.status, status, "pending"),
-        ];
-        for (name, own, convert, default) in words {
-            let new = match text(update, name) {
-                Some(word) => convert(&word),
-                None if is_null(update, name) && !is_new => default,
-                None => continue,
-            };
-            if own.replace(new) != Some(new) {
-                fields.push((name, Node::string(new)));
+        let word = |name, convert: fn(&str) -> &'static str, default| match text(update, name) {
+            Some(word) => Some(convert(&word)),
+            None => (is_null(update, name) && !is_new).then_some(default),
+        };
+        for (name, own, new) in [
+            ("kind", &mut self.kind, word("kind", kind, "other")),
+            (
+                "status",
+                &mut self.status,
+                word("status", status, "pending"),
+            ),
+        ] {
+            if new.is_some() && *own != new {
+                *own = new;
+                fields.extend(new.map(|new| (name, Node::string(new))));
             }
         }
         let title = match text(update, "title") {
