@@ -37,4 +37,5 @@ mod targets;
 mod terminal;
 mod transport;
 mod try_agent;
+mod versions;
 mod viewer;

@@ -1,0 +1,4 @@
+//! ACP v1 ↔ v2: the scripted conversations, and random ones in virtual time.
+
+mod conversations;
+mod interleavings;

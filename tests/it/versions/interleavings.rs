@@ -1,0 +1,332 @@
+//! Random interleavings of turns, cancels and permissions in virtual time: whatever the order, each
+//! request is answered once on either side, and nothing else is.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use acp_relay::dialect::Library;
+use acp_relay::dialect::versions::VersionPolicies;
+use acp_relay::jsonrpc::{Frame, Limits, Side};
+use serde_json::{Value, json};
+
+/// How many conversations of each topology; `.ci/long` sets more in this variable.
+const CONVERSATIONS: u64 = 1000;
+const VARIABLE: &str = "ACP_RELAY_TEST_CONVERSATIONS";
+
+/// A generator of numbers (xorshift).
+struct Dice(u64);
+
+/// A side: what it has asked and what it was asked.
+#[derive(Default)]
+struct Actor {
+    next_id: u64,
+    /// Its open requests, with the method of each.
+    asked: BTreeMap<String, String>,
+    /// Requests it has not answered, with the method and the session of each.
+    owes: Vec<(Value, String)>,
+}
+
+/// The relay between the two, and what goes wrong.
+struct World {
+    relay: Conversation,
+    out: Outbox,
+    now: Instant,
+    /// The side that speaks v2; the other one speaks v1.
+    v2: Side,
+    actors: [Actor; 2],
+    faults: Vec<String>,
+    log: Vec<String>,
+}
+
+#[test]
+fn each_request_of_a_v1_client_and_a_v2_agent_is_answered_once() {
+    seeds().for_each(|seed| World::new(Side::Agent).play(seed));
+}
+
+#[test]
+fn each_request_of_a_v2_client_and_a_v1_agent_is_answered_once() {
+    seeds().for_each(|seed| World::new(Side::Client).play(seed));
+}
+
+fn seeds() -> RangeInclusive<u64> {
+    let wanted = std::env::var(VARIABLE).ok();
+    1..=wanted.map_or(CONVERSATIONS, |count| count.parse().unwrap())
+}
+
+impl World {
+    /// A world in which both are initialised, with the session `s`.
+    fn new(v2: Side) -> Self {
+        static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| Arc::new(Library::builtin()));
+        let limits = Arc::new(Limits::default());
+        let plain = DialectChoice::Canonical;
+        let dialects = DialectOptions::new(library, &plain, &plain)
+            .unwrap()
+            .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2]);
+        let mut world = Self {
+            out: Outbox::new(&limits),
+            relay: Conversation::new(limits, LinkTraits::default(), dialects),
+            now: Instant::now(),
+            v2,
+            actors: Default::default(),
+            faults: Vec::new(),
+            log: Vec::new(),
+        };
+        let hello = match v2 {
+            Side::Agent => {
+                json!({"protocolVersion": 1, "clientInfo": {"name": "c", "version": "1"}})
+            }
+            Side::Client => {
+                json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}, "capabilities": {}})
+            }
+        };
+        let welcome = match v2 {
+            Side::Client => {
+                json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"close": {}}}})
+            }
+            Side::Agent => json!({"protocolVersion": 2, "info": {"name": "a", "version": "1"},
+                        "capabilities": {"session": {}}, "authMethods": []}),
+        };
+        world.ask(Side::Client, "initialize", hello);
+        world.answer(Side::Agent, 0, &json!({ "result": welcome }));
+        let folder = json!({"cwd": "/w", "mcpServers": []});
+        world.ask(Side::Client, "session/new", folder);
+        world.answer(Side::Agent, 0, &json!({"result": {"sessionId": "s"}}));
+        assert_eq!(world.actors[0].asked.len(), 0, "{:?}", world.log);
+        world
+    }
+
+    fn play(mut self, seed: u64) {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let agent_is_v2 = self.v2 == Side::Agent;
+        for _ in 0..dice.up_to(30) {
+            match dice.up_to(12) {
+                0..=2 => {
+                    let text = json!([{"type": "text", "text": "hello"}]);
+                    self.ask(
+                        Side::Client,
+                        "session/prompt",
+                        json!({"sessionId": "s", "prompt": text}),
+                    );
+                }
+                3 => self.tell(Side::Client, "session/cancel", json!({"sessionId": "s"})),
+                4 => self.cancel_one(Side::Client, &mut dice),
+                5 => self.answer_one(Side::Client, &mut dice),
+                6 | 7 => self.answer_one(Side::Agent, &mut dice),
+                8 if agent_is_v2 => self.state(&mut dice),
+                8 | 9 => self.update(&mut dice),
+                10 => self.permission(agent_is_v2),
+                11 if dice.up_to(4) == 0 => {
+                    self.ask(Side::Client, "session/close", json!({"sessionId": "s"}));
+                }
+                11 => self.cancel_one(Side::Agent, &mut dice),
+                _ => self.wait(Duration::from_millis(dice.up_to(700))),
+            }
+        }
+        // Everybody finishes.
+        for _ in 0..40 {
+            for side in [Side::Client, Side::Agent] {
+                while !self.actors[side as usize].owes.is_empty() {
+                    self.answer_one(side, &mut dice);
+                }
+            }
+            if agent_is_v2 {
+                self.say_state("running", Value::Null);
+                self.say_state("idle", json!("end_turn"));
+            }
+            self.wait(Duration::from_secs(1));
+            if self
+                .actors
+                .iter()
+                .all(|actor| actor.asked.is_empty() && actor.owes.is_empty())
+            {
+                break;
+            }
+        }
+        for (actor, side) in self.actors.iter().zip([Side::Client, Side::Agent]) {
+            for (id, method) in &actor.asked {
+                self.faults
+                    .push(format!("{method} ({id}) of the {side} is not answered"));
+            }
+        }
+        assert!(
+            self.faults.is_empty(),
+            "seed {seed}: {:#?}\n{:#?}",
+            self.faults,
+            self.log
+        );
+    }
+
+    fn ask(&mut self, from: Side, method: &str, params: Value) {
+        let actor = &mut self.actors[from as usize];
+        actor.next_id += 1;
+        let id = json!(format!("{from}-{}", actor.next_id));
+        actor.asked.insert(id.to_string(), method.to_owned());
+        self.send(
+            from,
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
+        );
+    }
+
+    fn tell(&mut self, from: Side, method: &str, params: Value) {
+        self.send(
+            from,
+            json!({"jsonrpc": "2.0", "method": method, "params": params}),
+        );
+    }
+
+    fn update(&mut self, dice: &mut Dice) {
+        let update = match dice.up_to(3) {
+            0 => {
+                json!({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "x"}})
+            }
+            1 => {
+                json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "T", "status": "in_progress"})
+            }
+            _ => {
+                json!({"sessionUpdate": "user_message_chunk", "messageId": "u", "content": {"type": "text", "text": "hello"}})
+            }
+        };
+        self.tell(
+            Side::Agent,
+            "session/update",
+            json!({"sessionId": "s", "update": update}),
+        );
+    }
+
+    fn state(&mut self, dice: &mut Dice) {
+        match dice.up_to(4) {
+            0 => self.say_state("running", Value::Null),
+            1 => self.say_state("requires_action", Value::Null),
+            2 => self.say_state("idle", Value::Null),
+            _ => self.say_state("idle", json!("cancelled")),
+        }
+    }
+
+    fn say_state(&mut self, state: &str, reason: Value) {
+        let mut update = json!({"sessionUpdate": "state_update", "state": state});
+        if !reason.is_null() {
+            update["stopReason"] = reason;
+        }
+        self.tell(
+            Side::Agent,
+            "session/update",
+            json!({"sessionId": "s", "update": update}),
+        );
+    }
+
+    fn permission(&mut self, is_v2: bool) {
+        let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]);
+        let params = match is_v2 {
+            true => json!({"sessionId": "s", "title": "May I?", "options": options,
+                           "subject": {"type": "tool_call", "toolCall": {"toolCallId": "t"}}}),
+            false => json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": options}),
+        };
+        self.ask(Side::Agent, "session/request_permission", params);
+    }
+
+    /// Cancels one of the open requests of a side.
+    fn cancel_one(&mut self, from: Side, dice: &mut Dice) {
+        let open: Vec<_> = self.actors[from as usize].asked.keys().cloned().collect();
+        if let Some(id) = dice.one_of(&open) {
+            let id: Value = serde_json::from_str(id).unwrap();
+            self.tell(from, "$/cancel_request", json!({ "requestId": id }));
+        }
+    }
+
+    /// Answers one of the requests that a side was asked.
+    fn answer_one(&mut self, from: Side, dice: &mut Dice) {
+        let owes = &self.actors[from as usize].owes;
+        let Some(at) = (!owes.is_empty()).then(|| dice.up_to(owes.len() as u64) as usize) else {
+            return;
+        };
+        let is_v2 = self.v2 == from;
+        let body = match (&self.actors[from as usize].owes[at].1[..], dice.up_to(8)) {
+            (_, 0) => json!({"error": {"code": -32800, "message": "cancelled"}}),
+            (_, 1) => json!({"error": {"code": -32603, "message": "failed"}}),
+            ("session/prompt", _) if is_v2 => json!({"result": {"messageId": "u"}}),
+            ("session/prompt", 2) => json!({"result": {"stopReason": "cancelled"}}),
+            ("session/prompt", _) => json!({"result": {"stopReason": "end_turn"}}),
+            ("session/request_permission", 2..=4) => {
+                json!({"result": {"outcome": {"outcome": "cancelled"}}})
+            }
+            ("session/request_permission", _) => {
+                json!({"result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+            }
+            _ => json!({"result": {}}),
+        };
+        self.answer(from, at, &body);
+    }
+
+    fn answer(&mut self, from: Side, at: usize, body: &Value) {
+        let (id, _) = self.actors[from as usize].owes.remove(at);
+        let mut message = json!({"jsonrpc": "2.0", "id": id});
+        for (name, value) in body.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        self.send(from, message);
+    }
+
+    fn send(&mut self, from: Side, message: Value) {
+        let text = message.to_string();
+        self.log.push(format!("{from} > {text}"));
+        self.relay
+            .handle_frame(from, Frame::from(text), self.now, &mut self.out);
+        self.deliver();
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.relay.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.relay.handle_timeout(self.now, &mut self.out);
+            self.deliver();
+        }
+        self.now = until;
+    }
+
+    /// Gives both what the relay sends.
+    fn deliver(&mut self) {
+        for side in [Side::Client, Side::Agent] {
+            while let Some(frame) = self.out.pop(side) {
+                let message: Value = serde_json::from_slice(frame.as_bytes()).unwrap();
+                self.log.push(format!("{side} < {message}"));
+                let actor = &mut self.actors[side as usize];
+                let id = &message["id"];
+                match message["method"].as_str() {
+                    Some(method) if !id.is_null() => {
+                        if actor.owes.iter().any(|(known, _)| known == id) {
+                            self.faults.push(format!("the {side} is asked {id} twice"));
+                        }
+                        actor.owes.push((id.clone(), method.to_owned()));
+                    }
+                    Some(_) => {}
+                    None if actor.asked.remove(&id.to_string()).is_some() => {}
+                    None => self
+                        .faults
+                        .push(format!("the {side} has not asked {id}: {message}")),
+                }
+            }
+        }
+        while self.out.pop_note().is_some() {}
+        assert!(self.out.pop_command().is_none(), "{:?}", self.log);
+    }
+}
+
+impl Dice {
+    /// A number below `end`.
+    fn up_to(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end.max(1)
+    }
+
+    fn one_of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        let at = self.up_to(all.len() as u64) as usize;
+        all.get(at)
+    }
+}
