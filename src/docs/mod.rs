@@ -37,6 +37,7 @@ topics! {
     links "links" "how a conversation between two relays outlives its connections"
     security "security" "who is admitted, and what a remote agent may do on this machine"
     dialects "dialects" "translate between forms of the protocol; mapping tables"
+    versions "versions" "a client of ACP v1 with an agent of v2, and the reverse"
     recording "recording" "record, inspect, view, check and replay conversations"
     operations "operations" "configuration file, systemd, proxies, metrics, traces, log"
     agent_connect "agent-connect" "AGNTCY's Agent Connect Protocol, as a server and as a client"
