@@ -71,7 +71,10 @@ const fn is_expected(note: &Note) -> bool {
         | Note::LinkStatus { .. } => true,
         Note::Dialect { what, .. } => matches!(
             what,
-            DialectEvent::Answered | DialectEvent::Swallowed | DialectEvent::Held
+            DialectEvent::Answered
+                | DialectEvent::Emulated
+                | DialectEvent::Swallowed
+                | DialectEvent::Held
         ),
         _ => false,
     }

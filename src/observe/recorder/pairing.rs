@@ -193,13 +193,18 @@ impl Request {
 }
 
 /// Which of the requests with one id an answer belongs to that the relay sends because of event
-/// `of`: the request itself if `of` is its event, else the one whose answer is event `of`.
+/// `of`: the request itself if `of` is its event, else the one whose answer is event `of`, else one
+/// whose answer has not been sent.
 fn find_sent(same: &[Request], of: Option<u64>) -> Option<usize> {
     let because = of.and_then(|of| {
         let is = |request: &Request| request.n == of || request.state == State::Answered(of);
         same.iter().position(is)
     });
-    because.or_else(|| same.iter().rposition(Request::is_open))
+    // Between versions, the answer to a prompt is sent because of a later message.
+    let open = || same.iter().rposition(Request::is_open);
+    because
+        .or_else(open)
+        .or_else(|| same.iter().rposition(Request::is_answered))
 }
 
 /// Removes one of the requests with one id.
