@@ -136,3 +136,23 @@ fn sorted(json: &[u8]) -> Vec<u8> {
     members.sort_unstable();
     [b"{", &members.join(&b","[..])[..], b"}"].concat()
 }
+
+/// A text as content of a tool call.
+pub(super) fn text_item(text: &str) -> Node<'static> {
+    Node::object(vec![
+        ("type", Node::string("content")),
+        ("content", text_block(text)),
+    ])
+}
+
+/// A text between fences, longer ones than those inside.
+pub(super) fn fenced(language: &str, text: &str) -> String {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{fence}{language}\n{text}{end}{fence}")
+}

@@ -1,7 +1,7 @@
 //! Diffs: v2 has a list of changes and a patch, v1 the text before and after.
 
+use super::content::{fenced, text_item};
 use super::patch::{self, Hunk, Section};
-use super::tools::text_item;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{add_meta, array, report, text, value};
 
@@ -29,18 +29,6 @@ pub(super) fn items(v2: &Node<'_>) -> Vec<Node<'static>> {
         add_meta(first, meta);
     }
     made
-}
-
-/// A text between fences, longer ones than those inside.
-pub(super) fn fenced(language: &str, text: &str) -> String {
-    let runs = text.split(|letter| letter != '`').map(str::len);
-    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
-    let end = if text.is_empty() || text.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    format!("{fence}{language}\n{text}{end}{fence}")
 }
 
 /// The change that each section belongs to; `None` when a text belongs to none.

@@ -2,8 +2,9 @@
 //! about a tool call.
 
 use super::answers::has_code;
+use super::content::{fenced, text_item};
 use super::session::Session;
-use super::tools::{call, text_item};
+use super::tools::call;
 use crate::dialect::message::Message;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
@@ -190,7 +191,7 @@ fn stand_in_fields(
         text(subject, "command").filter(|_| text(subject, "type").as_deref() == Some("command"));
     let cwd = text(subject, "cwd");
     let shown = command.as_ref().map(|command| {
-        let fenced = super::diffs::fenced("console", &format!("$ {command}\n"));
+        let fenced = fenced("console", &format!("$ {command}\n"));
         match &cwd {
             Some(cwd) => format!("{fenced}\nin {cwd}"),
             None => fenced,

@@ -1,59 +1,21 @@
 //! The client's requests, and the agent's answers to them.
 
+use super::answers::{close, error_for_v1, kept};
+use super::asked::{FromClient, Open};
 use super::content::prompt_block;
+use super::methods::{ignored, is_for_agents};
 use super::options::{self, Value};
-use super::{
-    DialectEvent, Exchange, INVALID_PARAMS, INVALID_REQUEST, Kind, METHOD_NOT_FOUND, Message, Node,
-    ToV1, close, error, error_for_v1, is_open, kept, permissions, result, text, value,
-};
+use super::session::{commands, display};
+use super::state::ToV1;
+use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
-use crate::dialect::versions::json::{array, remove, report, set};
-
-/// A request of the client that the agent has not answered.
-#[derive(Debug)]
-pub(super) enum FromClient {
-    /// A prompt for that session.
-    Prompt(String),
-    /// A session is opened.
-    Open(Open),
-    /// An option of a session is set; for `session/set_mode` and `session/set_model`, of that
-    /// category.
-    Option {
-        session: String,
-        category: Option<&'static str>,
-    },
-    /// That session is closed or deleted.
-    Close(String),
-    /// Anything else.
-    Other,
-}
-
-/// A session that is opened.
-#[derive(Debug)]
-pub(super) struct Open {
-    /// Its id; a new one has none yet.
-    session: Option<String>,
-    replays: bool,
-    /// The names of MCP servers that the agent cannot start.
-    dropped: Vec<String>,
-}
-
-/// A request of the agent that the client has not answered.
-#[derive(Debug)]
-pub(super) enum FromAgent {
-    Permission(Box<permissions::Asked>),
-    Elicitation,
-    Other,
-}
-
-/// Methods that the unstable schemas of both versions have.
-const UNSTABLE: [&str; 5] = [
-    "session/set_title",
-    "session/status",
-    "session/archive",
-    "session/unarchive",
-    "auth/status",
-];
+use crate::dialect::translation::DialectEvent;
+use crate::dialect::tree::Node;
+use crate::dialect::versions::exchange::{
+    Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result,
+};
+use crate::dialect::versions::json::{array, remove, report, set, text, value};
+use crate::jsonrpc::Kind;
 
 impl ToV1 {
     /// A request of the client.
@@ -100,10 +62,10 @@ impl ToV1 {
                 let what = "acp-relay: the connection is initialized already";
                 return out.other(error(&id, INVALID_REQUEST, what));
             }
-            method if is_open(method) || UNSTABLE.contains(&method) => FromClient::Other,
+            method if is_for_agents(method) => FromClient::Other,
             method => {
                 let what = format!("acp-relay: an agent of ACP v1 has no method {method}");
-                super::ignored(method, out);
+                ignored(method, out);
                 return out.other(error(&id, METHOD_NOT_FOUND, &what));
             }
         };
@@ -181,7 +143,7 @@ impl ToV1 {
             let known = self.sessions.see(&session, &self.client, out);
             if replays {
                 message.method = method_name("session/resume");
-                let display = super::session::display(&self.client, out.policies.terminals);
+                let display = display(&self.client, out.policies.terminals);
                 known.begin_replay(display);
                 out.rule("load");
             }
@@ -326,7 +288,7 @@ impl ToV1 {
         }
         out.other(made);
         if let Some(all) = array(&message.body, "availableCommands") {
-            let commands = super::session::commands(&all);
+            let commands = commands(&all);
             session.show(&Node::string(&id), vec![commands], false, out);
         }
         if open.session.is_none() {

@@ -6,7 +6,7 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 use hashlink::LinkedHashMap;
 
-use super::diffs::fenced;
+use super::content::fenced;
 use super::messages::{FNV, hash};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::json::{id, is_null, member, text, value};

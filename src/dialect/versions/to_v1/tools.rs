@@ -2,7 +2,7 @@
 
 use hashlink::LinkedHashMap;
 
-use super::content::block;
+use super::content::{block, text_item};
 use super::diffs;
 use super::terminals::{Display, Terminals};
 use crate::dialect::text::{self as json, JsonType};
@@ -10,7 +10,7 @@ use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::json::{
-    add_meta, array, id, is_null, member, only, report, set, text, text_block, value,
+    add_meta, array, id, is_null, member, only, report, set, text, value,
 };
 
 /// How many tool calls of a session are remembered.
@@ -372,14 +372,6 @@ impl Item {
             Self::Shown(items) => items.iter().map(|item| item.json().len()).sum(),
         }
     }
-}
-
-/// A text as content of a tool call.
-pub(super) fn text_item(text: &str) -> Node<'static> {
-    Node::object(vec![
-        ("type", Node::string("content")),
-        ("content", text_block(text)),
-    ])
 }
 
 /// An update of a tool call.
