@@ -46,7 +46,7 @@ impl ToV1 {
     }
 
     /// A message of the peer, which speaks v2.
-    pub(in crate::dialect::versions) fn from_peer<'a>(
+    pub(in crate::dialect::versions) fn peer_sends<'a>(
         &mut self,
         message: Message<'a>,
         out: &mut Exchange<'a>,
@@ -69,7 +69,7 @@ impl ToV1 {
     }
 
     /// A message of the other side, which speaks v1.
-    pub(in crate::dialect::versions) fn from_other<'a>(
+    pub(in crate::dialect::versions) fn other_sends<'a>(
         &mut self,
         mut message: Message<'a>,
         out: &mut Exchange<'a>,
