@@ -27,7 +27,6 @@ pub struct VersionBridge {
     limits: Arc<Limits>,
     /// The methods of requests that were sent to the peer, and to the other side.
     asked: [PendingRequests<MethodName>; 2],
-    minted: u32,
     /// The time of the message that is converted.
     now: Instant,
 }
@@ -74,7 +73,6 @@ impl VersionBridge {
             policies,
             limits,
             asked,
-            minted: 0,
             now,
         })
     }
@@ -129,7 +127,7 @@ impl VersionBridge {
             forward: Forward::Frames(Vec::new()),
             ..Translation::default()
         };
-        let mut out = Exchange::new(now, self.policies, self.minted);
+        let mut out = Exchange::new(now, self.policies);
         match &mut self.state {
             State::ToV1(state) => state.expire(&mut out),
             State::ToV2(state) => state.expire(&mut out),
@@ -157,7 +155,7 @@ impl VersionBridge {
             false => method_of(frame, &at),
         };
         let message = Message::parse(frame, &at, method);
-        let mut out = Exchange::new(self.now, self.policies, self.minted);
+        let mut out = Exchange::new(self.now, self.policies);
         if &*message.method == "initialize" && at.kind == Kind::Result {
             convert_result(self.peer, message, &mut out);
         } else {
@@ -173,7 +171,6 @@ impl VersionBridge {
 
     /// Adds what a state has made of a message on its way `to` one of the two.
     fn deliver(&mut self, to: Hop, out: Exchange<'_>, made: &mut Translation) {
-        self.minted = out.minted;
         made.notes.extend(out.notes);
         for rule in out.rules {
             made.fired.push(FiredRule {

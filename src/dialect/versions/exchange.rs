@@ -6,7 +6,7 @@ use super::policies::VersionPolicies;
 use crate::dialect::message::Message;
 use crate::dialect::translation::{DialectEvent, DialectNote};
 use crate::dialect::tree::Node;
-use crate::jsonrpc::{Id, IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind};
 
 /// The name of the table, which the rules of the states are reported under.
 pub const V2_DIALECT: &str = "acp-v2";
@@ -29,8 +29,6 @@ pub(super) const NOT_FOUND: i32 = -32002;
 pub(super) struct Exchange<'a> {
     pub(super) now: Instant,
     pub(super) policies: VersionPolicies,
-    /// How many requests the bridge has made of its own.
-    pub(super) minted: u32,
     pub(super) sent: Vec<(Hop, Message<'a>)>,
     pub(super) notes: Vec<DialectNote>,
     /// The rules that changed something.
@@ -47,11 +45,10 @@ pub(super) enum Hop {
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) const fn new(now: Instant, policies: VersionPolicies, minted: u32) -> Self {
+    pub(super) const fn new(now: Instant, policies: VersionPolicies) -> Self {
         Self {
             now,
             policies,
-            minted,
             sent: Vec::new(),
             notes: Vec::new(),
             rules: Vec::new(),
@@ -93,13 +90,6 @@ impl<'a> Exchange<'a> {
             rule: Some(format!("{V2_DIALECT}/{rule}")),
             detail: detail.into(),
         });
-    }
-
-    /// An id for a request of the bridge.
-    pub(super) fn new_id(&mut self) -> IdBuf {
-        self.minted = (self.minted + 1) % 1_000_000_000;
-        let text = (1_000_000_000 + self.minted).to_string();
-        Id::Number(text.as_bytes()).to_owned()
     }
 }
 
