@@ -10,7 +10,8 @@
 // one prompt to its end (permissions are allowed, fs/* is served from --cwd, terminal/* runs real
 // processes), one prompt that is cancelled, then stdin is closed and the exit awaited (or the
 // WebSocket closed). With --hold a permission is allowed only once the file DIR/allowed exists; DIR/asked
-// shows that it was requested. A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
+// shows that it was requested. With --overlap two more prompts follow, the second while the first runs, then
+// session/load of that session, one more prompt, and session/close. A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
 // anything failed; the summary reports it under `missing` and `error`.
 //
 // Only the SDK implements the protocol here; this file is the script of the conversation.
@@ -33,17 +34,18 @@ const { values: options } = parseArgs({
     auth: { type: "string" }, // a methodId; without it `authenticate` is not sent
     prompt: { type: "string" },
     "cancel-prompt": { type: "string" },
-    "cancel-after": { type: "string", default: "1" }, // message chunks of that prompt
+    "cancel-after": { type: "string", default: "1" }, // message chunks of that prompt; 0: at once
     file: { type: "string" }, // its final content goes into the summary
     expect: { type: "string", default: "" }, // comma separated, see `proofs`
     hold: { type: "string" },
+    overlap: { type: "string" }, // the prompt during which another one is sent
     timeout: { type: "string", default: "60" }, // seconds, for the whole conversation
   },
 });
 const acp = await import(pathToFileURL(join(options.sdk, "dist/acp.js")));
 const cwd = resolve(options.cwd);
 
-const summary = { agent: null, updates: {}, permissions: [], fs: [], terminals: 0, stops: [], file: null, exit: null };
+const summary = { agent: null, updates: {}, overlap: [], text: "", replayed: null, permissions: [], fs: [], terminals: 0, stops: [], file: null, exit: null };
 
 /** The names --expect accepts, and the check of the summary for each. */
 const proofs = {
@@ -55,6 +57,10 @@ const proofs = {
   end_turn: () => summary.stops[0] === "end_turn",
   cancelled: () => summary.stops[1] === "cancelled",
   answered: () => summary.stops.length === 2, // for agents that do not support cancelling
+  overlap: () => summary.overlap.every((stop) => stop === "end_turn"),
+  refused: () => summary.overlap[0] === "end_turn" && typeof summary.overlap[1] === "number", // the second one
+  replayed: () => summary.text !== "" && summary.replayed?.includes(summary.text),
+  again: () => summary.stops[2] === "end_turn",
 };
 
 const peer = options.url ? await reach(options.url) : start(process.argv.slice(cut + 1));
@@ -145,6 +151,10 @@ let chunks = 0;
 let waiting = null;
 function update({ update }) {
   summary.updates[update.sessionUpdate] = (summary.updates[update.sessionUpdate] ?? 0) + 1;
+  if (update.sessionUpdate === "agent_message_chunk" && update.content.type === "text") {
+    if (summary.replayed !== null) summary.replayed += update.content.text;
+    else if (!summary.stops.length) summary.text += update.content.text; // of the first turn
+  }
   if (update.sessionUpdate === "agent_message_chunk" && waiting && ++chunks === waiting.count) waiting.reached();
 }
 
@@ -183,11 +193,24 @@ async function converse() {
   const prompt = (text) => agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
   summary.stops.push((await prompt(options.prompt)).stopReason);
 
-  const enough = new Promise((reached) => (waiting = { count: Number(options["cancel-after"]), reached }));
+  const count = Number(options["cancel-after"]);
+  const enough = count && new Promise((reached) => (waiting = { count, reached }));
   const turn = prompt(options["cancel-prompt"]);
   await Promise.race([enough, turn]);
   await agent.notify("session/cancel", { sessionId });
   summary.stops.push((await turn).stopReason);
+  if (!options.overlap) return;
+
+  const both = [prompt(options.overlap)];
+  await pause(100);
+  both.push(prompt(options.prompt));
+  for (const { value, reason } of await Promise.allSettled(both)) summary.overlap.push(value?.stopReason ?? reason.code);
+  if (hello.agentCapabilities?.loadSession) {
+    summary.replayed = "";
+    await agent.request("session/load", { sessionId, cwd, mcpServers: [] });
+  }
+  summary.stops.push((await prompt(options.prompt)).stopReason);
+  if (hello.agentCapabilities?.sessionCapabilities?.close) await agent.request("session/close", { sessionId });
 }
 
 let finished = false;

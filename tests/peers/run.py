@@ -53,6 +53,9 @@ PATIENCE = 15.0
 class Run:
     """One agent over one way. `wrong` is empty when it passed."""
 
+    # The client, options of every relay, and the prefix of the capture behind it.
+    CLIENT, DIALECTS, BEHIND = "client.mjs", PLAIN, "agent"
+
     def __init__(self, agent, way, relay, root, patience=PATIENCE):
         self.agent, self.way, self.relay, self.patience = agent, way, relay, patience
         self.dir = Path(root) / ("%s-%s" % (agent.name, way.name))
@@ -77,18 +80,18 @@ class Run:
             if self.agent.llm:
                 llm, url = self.start_llm()
                 env.update(self.agent.variables(url))
-            behind = [*TEE, "--out", str(self.dir / "agent"), *self.framed("outside", self.way.agent_framing),
+            behind = [*TEE, "--out", str(self.dir / self.BEHIND), *self.framed("outside", self.way.agent_framing),
                       "--", *self.agent.command]
             command = behind
             if self.way.theirs == "server":
                 serve, endpoint = self.start_their_server(env)
-                command = [*self.relay, "connect", *PLAIN, *self.agent.server_options, endpoint]
+                command = [*self.relay, "connect", *self.DIALECTS, *self.agent.server_options, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
                 # The bytes of both sides are compared, and the guard would remove a capability over TCP.
-                command = [*self.relay, "connect", "--guard", "never", *PLAIN, *self.connect_options, endpoint]
+                command = [*self.relay, "connect", "--guard", "never", *self.DIALECTS, *self.connect_options, endpoint]
             elif self.way.name != "direct":
-                command = [*self.relay, "connect", *PLAIN, "--", *behind]
+                command = [*self.relay, "connect", *self.DIALECTS, "--", *behind]
             if self.way.theirs == "client":
                 self.converse(env, ["--url", endpoint])
             else:
@@ -129,7 +132,7 @@ class Run:
         """Starts `serve` in front of the agent; returns it and the endpoint that it reports."""
         framing = [] if self.way.agent_framing == NDJSON else ["--agent-framing", self.way.agent_framing]
         process = subprocess.Popen(
-            [*self.relay, "serve", *PLAIN, "--listen", self.way.listen.format(dir=self.dir), *framing, "--", *behind],
+            [*self.relay, "serve", *self.DIALECTS, "--listen", self.way.listen.format(dir=self.dir), *framing, "--", *behind],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         output, endpoint, bound = open(self.dir / "serve.stderr", "w"), [], threading.Event()
 
@@ -168,7 +171,7 @@ class Run:
         if self.agent.auth:
             options += ["--auth", self.agent.auth]
         with open(self.dir / "client.stderr", "wb") as errors:
-            done = subprocess.run(["node", HERE / "client.mjs", *map(str, options), *peer],
+            done = subprocess.run(["node", HERE / self.CLIENT, *map(str, options), *peer],
                                   env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
                                   timeout=self.limit)
         try:

@@ -10,7 +10,7 @@ Give this whole line to a client, or to the relay, as its agent. The bytes read 
                  last `NS exit CODE`
 and then forwarded unchanged, as is the end of either stream. The exit code is the command's,
 128 + n when signal n ended it. A read is recorded before it is forwarded, so the effects of a
-message follow it in the log.
+message follow it in the log. `{pid}` in PREFIX is replaced, for an agent that is started more than once.
 
 `--outside` is the framing of the parent's side, `--inside` that of the command's side (default for
 both: ndjson; then no byte is changed). When they differ, messages are re-framed, so that an agent or
@@ -95,7 +95,7 @@ def main():
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
 
-    record = Record(args.out)
+    record = Record(args.out.replace("{pid}", str(os.getpid())))
     child = subprocess.Popen(args.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     # Forward SIGTERM to the command; its exit ends this process with its code.
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""versions.py: clients of ACP v1 with agents of v2, and clients of v2 with agents of v1.
+
+    versions.py [--relay BINARY] [--peer NAME]... [--way NAME]... [--all] [--jobs N] [--keep]
+    versions.py --recordings FOLDER      a recorded pair of the same turns, in v2 and in v1
+
+The clients are client.mjs (TypeScript SDK 1.9) and client2.mjs (the v2 side of SDK 2.4). Each holds a whole
+conversation over every way: a prompt with a permission, one that is cancelled, one during which a second
+one is sent, the history of the session in use, one more prompt. A tee captures both sides of the relay.
+A run passes when every step happened, every message that the relay sends is valid by its method in the
+version of the peer that gets it (check_v2.py: unknown members are errors), no request stays unanswered, and
+no process is left. Without --all only the runs in `SHORT` are made.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from paths import PEERS, RELAY
+
+if not importlib.util.find_spec("jsonschema"):
+    # install.sh puts it there.
+    os.execv(PEERS / "versions/bin/python", ["python", *sys.argv])
+
+import check_v2
+import isolation
+from capture import Capture, kind_of
+from peers import AGENTS, SDK, WAYS, WORDS, Agent, Way
+from run import HERE, Run, RunError
+
+SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
+BRIDGED = [
+    Way("stdio"),
+    Way("ws-link", "ws://127.0.0.1:0/acp"),
+    Way("ws", "ws://127.0.0.1:0/acp"),
+    Way("http", "http://127.0.0.1:0"),
+]
+TURNS = ",overlap,replayed,again"
+
+
+@dataclass
+class Peer:
+    """An agent, the version that it speaks, and options of the relay."""
+
+    agent: Agent
+    speaks: int
+    options: tuple = ()
+
+
+def known(agent_name, **changes):
+    return replace(next(agent for agent in AGENTS if agent.name == agent_name), **changes)
+
+
+# The example's router takes the offered version. Without its v1 side it speaks v2 only.
+ONLY_V2 = ("const at = %s; const { agentProtocolRouter } = await import(at + '/dist/v2/acp.js');"
+           "Object.getPrototypeOf(agentProtocolRouter()).withV1 = function () { return this; };"
+           "await import(at + '/dist/examples/dual-version-agent.js');" % json.dumps(str(SDK)))
+DUAL = Agent("dual-version", ["node", "--input-type=module", "--eval", ONLY_V2], prompt="first", cancel_prompt="second",
+             cancel_after=0, expect="text,end_turn,cancelled,refused,replayed,again")
+
+PEERS_V2 = [
+    Peer(known("claude-agent-acp", name="claude-v2", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 2),
+    Peer(DUAL, 2),
+    # The router's v2 side, because the relay is told to offer v2.
+    Peer(replace(DUAL, name="dual-offered-2", command=["node", str(SDK / "dist/examples/dual-version-agent.js")]), 2,
+         ("--agent-protocol", "2")),
+    Peer(Agent("rust-v2", [str(PEERS / "rust_v2/bin/simple_agent_v2")], prompt="first", cancel_prompt="second",
+               expect="text,end_turn,answered" + TURNS), 2),
+]
+PEERS_V2[0].agent.env = {**PEERS_V2[0].agent.env, "CLAUDE_AGENT_ACP_PROTOCOL": "v2"}
+PEERS_V1 = [
+    Peer(known("gemini-cli", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 1),
+    Peer(known("opencode", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 1),
+    Peer(known("goose", expect="text,tool_call,permission,end_turn,answered" + TURNS), 1),
+    Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again"), 1),
+    Peer(known("ts-sdk", expect="text,tool_call,permission,end_turn,cancelled,overlap,again"), 1),
+]
+# The runs of check.sh.
+SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"),
+         ("gemini-cli", "stdio"), ("goose", "ws"), ("python-sdk", "http")]
+
+
+class VersionsRun(Run):
+    """One conversation between a client of one version and an agent of the other."""
+
+    BEHIND = "agent-{pid}"
+
+    def __init__(self, peer, way, relay, root):
+        super().__init__(AGENTS[0], WAYS[0], relay, root)
+        self.peer, self.agent, self.way = peer, peer.agent, way
+        self.dir = Path(root) / ("%s-%s" % (self.agent.name, way.name))
+        self.workspace = Path(root) / ("w-%s-%s" % (self.agent.name, way.name))
+        # `auto` in both, which is the default.
+        self.DIALECTS = list(peer.options)
+        self.connect_options = [] if way.name == "ws-link" else ["--no-link"]
+        self.options = ["--overlap", "[[brief]] " + WORDS if self.agent.llm else "third", "--timeout", 110]
+        if peer.speaks == 1:
+            self.CLIENT = "client2.mjs"
+            self.options += ["--sdk", SDK2]
+        self.count = Counter()
+
+    def judge(self):
+        captures = [("client", self.dir / "client")] + [("agent", log.with_suffix("")) for log in sorted(self.dir.glob("agent-*.log"))]
+        if len(captures) < 2:
+            raise RunError("no agent was started")
+        self.client = Capture.load(captures[0][1], "the client side")
+        for hop, prefix in captures:
+            self.wrong += validate(Capture.load(prefix, hop), hop, self.peer.speaks, self.count)
+
+
+def validate(capture, hop, agent_speaks, count):
+    """What is wrong with the messages that the relay sent at this hop. A peer's own messages are followed only."""
+    checker = CHECKER.fresh()
+    vec = {"name": hop, "topology": "", "agent_version": None, "unstable": True}
+    st = {"ver": {"client": 3 - agent_speaks, "agent": agent_speaks}, "open": {}, "states": defaultdict(list), "kinds": {},
+          "umsg": {}, "tools": defaultdict(set), "unannounced": set(), "cause": {"error": {"code": -32800}}, "step": None}
+    mine = "a2c" if hop == "client" else "c2a"
+    messages, announced = [(way, json.loads(body)) for way, body in capture.order], set()
+    for i, (way, message) in enumerate(messages):
+        before = len(checker.problems)
+        params, result = message.get("params") or {}, message.get("result") or {}
+        st["step"] = {"out": [{"to": "client", "msg": later} for sent, later in messages[i:] if sent == mine]}
+        if message.get("method") in ("session/load", "session/resume"):
+            announced.add(params["sessionId"])
+            st["tools"].pop(params["sessionId"], None)
+        checker.message(vec, i, hop, "client" if way == "a2c" else "agent", message, way == mine, st)
+        if way == mine:
+            count[kind_of(message).split(" ")[0]] += 1
+        else:
+            del checker.problems[before:]
+        announced.add(result.get("sessionId"))
+        if hop == "client" and message.get("method") == "session/update" and params["sessionId"] not in announced:
+            checker.bad(vec, i, "an update before the result with its session")
+    checker.problems += ["%s: no answer to %s %s" % (hop, method, rid) for (_, towards, rid), method in st["open"].items()
+                         if hop == "client" and towards == "agent"]
+    return checker.problems
+
+
+class Checker(check_v2.Checker):
+    def fresh(self):
+        """Another one with the same schemas."""
+        other = object.__new__(Checker)
+        other.__dict__.update(self.__dict__, problems=[], count=Counter(), cover=defaultdict(Counter))
+        return other
+
+
+CHECKER = Checker(argparse.Namespace(repo=None, schemas=str(SDK2 / "schema"), next=None))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--relay", default=RELAY)
+    parser.add_argument("--peer", action="append")
+    parser.add_argument("--way", action="append", choices=[way.name for way in BRIDGED])
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", action="store_true")
+    asked = parser.parse_args()
+    isolation.leave_network()
+    root, runs = Path(tempfile.mkdtemp(prefix="acp-versions-")), []
+    for peer in [*PEERS_V2, *PEERS_V1]:
+        ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
+                and (asked.all or asked.peer or asked.way or (peer.agent.name, way.name) in SHORT)]
+        if ways and not peer.agent.installed():
+            print("skip  %s  not installed, see install.sh" % peer.agent.name)
+            continue
+        runs += [VersionsRun(peer, way, [asked.relay], root) for way in ways]
+    good, count = True, Counter()
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for run in pool.map(VersionsRun.go, runs):
+            good &= run.report()
+            count += run.count
+    print("%d runs, %d messages of the relay validated" % (len(runs), count.total()))
+    if good and not asked.keep:
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        print("captures: %s" % root)
+    return 0 if good and runs else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
