@@ -56,7 +56,7 @@ const proofs = {
   write: () => summary.fs.some((call) => call.startsWith("write ")),
   end_turn: () => summary.stops[0] === "end_turn",
   cancelled: () => summary.stops[1] === "cancelled",
-  answered: () => summary.stops.length === 2, // for agents that do not support cancelling
+  answered: () => summary.stops.length > 1, // for agents that do not support cancelling
   overlap: () => summary.overlap.every((stop) => stop === "end_turn"),
   refused: () => summary.overlap[0] === "end_turn" && typeof summary.overlap[1] === "number", // the second one
   replayed: () => summary.text !== "" && summary.replayed?.includes(summary.text),
@@ -203,7 +203,7 @@ async function converse() {
 
   const both = [prompt(options.overlap)];
   await pause(100);
-  both.push(prompt(options.prompt));
+  both.push(prompt("and this"));
   for (const { value, reason } of await Promise.allSettled(both)) summary.overlap.push(value?.stopReason ?? reason.code);
   if (hello.agentCapabilities?.loadSession) {
     summary.replayed = "";

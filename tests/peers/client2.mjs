@@ -125,7 +125,7 @@ async function converse() {
 
   const both = [begin(options.overlap)];
   await pause(100);
-  both.push(begin(options.prompt));
+  both.push(begin("and this"));
   summary.overlap.push(...(await Promise.all(both.map(end))));
 
   summary.replayed = "";

@@ -76,7 +76,8 @@ PEERS_V2 = [
 ]
 PEERS_V2[0].agent.env = {**PEERS_V2[0].agent.env, "CLAUDE_AGENT_ACP_PROTOCOL": "v2"}
 PEERS_V1 = [
-    Peer(known("gemini-cli", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 1),
+    # It finds no session in use when it is to load one.
+    Peer(known("gemini-cli", expect="text,tool_call,permission,end_turn,cancelled,overlap,again"), 1),
     Peer(known("opencode", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 1),
     Peer(known("goose", expect="text,tool_call,permission,end_turn,answered" + TURNS), 1),
     Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again"), 1),
