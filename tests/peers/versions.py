@@ -73,6 +73,19 @@ PEERS_V2 = [
          ("--agent-protocol", "2")),
     Peer(Agent("rust-v2", [str(PEERS / "rust_v2/bin/simple_agent_v2")], prompt="first", cancel_prompt="second",
                expect="text,end_turn,answered" + TURNS), 2),
+    Peer(Agent("codex-v2", ["node", str(PEERS / "codex/node_modules/@agentclientprotocol/codex-acp/dist/index.js")],
+               prompt="[[write]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True, slow=True,
+               expect="text,tool_call,permission,end_turn,cancelled" + TURNS,
+               env={"OPENAI_API_KEY": "mock", "INITIAL_AGENT_MODE": "read-only", "NO_BROWSER": "1",
+                    "CODEX_CONFIG": json.dumps({"model": "mock-model", "model_provider": "mock", "model_providers": {
+                        "mock": {"name": "Mock", "base_url": "{llm}/v1", "wire_api": "responses", "env_key": "OPENAI_API_KEY"}}})}),
+         2, ("--agent-protocol", "2")),
+    # It has no tools of its own, so that the model only answers.
+    Peer(Agent("crow-v2", [str(PEERS / "crow/bin/crow-cli"), "acp2"], prompt="first", cancel_prompt="second", cancel_after=1,
+               llm=True, expect="text,end_turn,answered" + TURNS,
+               home={".agents/crow/config.yaml": {"providers": {"mock": {"api_key": "mock", "base_url": "${MOCK_LLM}/v1"}},
+                                                  "models": {"mock": {"provider": "mock", "model": "mock-model"}}}},
+               env={"MOCK_LLM": "{llm}"}), 2),
 ]
 PEERS_V2[0].agent.env = {**PEERS_V2[0].agent.env, "CLAUDE_AGENT_ACP_PROTOCOL": "v2"}
 PEERS_V1 = [
