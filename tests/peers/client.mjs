@@ -10,8 +10,9 @@
 // one prompt to its end (permissions are allowed, fs/* is served from --cwd, terminal/* runs real
 // processes), one prompt that is cancelled, then stdin is closed and the exit awaited (or the
 // WebSocket closed). With --hold a permission is allowed only once the file DIR/allowed exists; DIR/asked
-// shows that it was requested. With --overlap two more prompts follow, the second while the first runs, then
-// session/load of that session, one more prompt, and session/close. A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
+// shows that it was requested. With --overlap follow: a prompt that is cancelled while its permission is open,
+// two prompts, the second while the first runs, session/load of that session, one more prompt, and
+// session/close during another one. A JSON summary goes to stdout. Exit 1 when something of --expect is missing or
 // anything failed; the summary reports it under `missing` and `error`.
 //
 // Only the SDK implements the protocol here; this file is the script of the conversation.
@@ -45,7 +46,7 @@ const { values: options } = parseArgs({
 const acp = await import(pathToFileURL(join(options.sdk, "dist/acp.js")));
 const cwd = resolve(options.cwd);
 
-const summary = { agent: null, updates: {}, overlap: [], text: "", replayed: null, permissions: [], fs: [], terminals: 0, stops: [], file: null, exit: null };
+const summary = { agent: null, updates: {}, overlap: [], text: "", replayed: null, withdrawn: null, closed: null, permissions: [], fs: [], terminals: 0, stops: [], file: null, exit: null };
 
 /** The names --expect accepts, and the check of the summary for each. */
 const proofs = {
@@ -61,6 +62,9 @@ const proofs = {
   refused: () => summary.overlap[0] === "end_turn" && typeof summary.overlap[1] === "number", // the second one
   replayed: () => summary.text !== "" && summary.replayed?.includes(summary.text),
   again: () => summary.stops[2] === "end_turn",
+  withdrawn: () => summary.withdrawn === "cancelled",
+  closed: () => summary.closed === "cancelled",
+  once: () => !summary.echoes, // the client has shown the user's messages itself
 };
 
 const peer = options.url ? await reach(options.url) : start(process.argv.slice(cut + 1));
@@ -115,10 +119,16 @@ async function write({ path, content }) {
   return {};
 }
 
+// Called instead of allowing.
+let withdraw = null;
 async function permit({ toolCall, options: choices }) {
   if (options.hold) {
     await writeFile(join(options.hold, "asked"), "");
     while (!existsSync(join(options.hold, "allowed"))) await pause(20);
+  }
+  if (withdraw) {
+    await withdraw();
+    return { outcome: { outcome: "cancelled" } };
   }
   const allow = choices.find((choice) => choice.kind === "allow_once") ?? choices[0];
   summary.permissions.push(`${toolCall.kind ?? "?"}: ${allow.optionId}`);
@@ -151,6 +161,8 @@ let chunks = 0;
 let waiting = null;
 function update({ update }) {
   summary.updates[update.sessionUpdate] = (summary.updates[update.sessionUpdate] ?? 0) + 1;
+  if (update.sessionUpdate === "user_message_chunk" && summary.replayed === null)
+    summary.echoes = (summary.echoes ?? 0) + 1;
   if (update.sessionUpdate === "agent_message_chunk" && update.content.type === "text") {
     if (summary.replayed !== null) summary.replayed += update.content.text;
     else if (!summary.stops.length) summary.text += update.content.text; // of the first turn
@@ -193,14 +205,25 @@ async function converse() {
   const prompt = (text) => agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
   summary.stops.push((await prompt(options.prompt)).stopReason);
 
-  const count = Number(options["cancel-after"]);
-  const enough = count && new Promise((reached) => (waiting = { count, reached }));
-  const turn = prompt(options["cancel-prompt"]);
-  await Promise.race([enough, turn]);
+  /** Sends the prompt that is cancelled; its answer, when its text has begun. */
+  async function begin() {
+    const count = Number(options["cancel-after"]);
+    const enough = count && new Promise((reached) => ((chunks = 0), (waiting = { count, reached })));
+    const turn = prompt(options["cancel-prompt"]);
+    await Promise.race([enough, turn]);
+    return { turn };
+  }
+  const { turn } = await begin();
   await agent.notify("session/cancel", { sessionId });
   summary.stops.push((await turn).stopReason);
   if (!options.overlap) return;
 
+  if (summary.permissions.length) {
+    if (options.file) await writeFile(join(cwd, options.file), "hello seed\n");
+    withdraw = () => agent.notify("session/cancel", { sessionId }).then(() => pause(200));
+    summary.withdrawn = (await prompt(options.prompt)).stopReason;
+    withdraw = null;
+  }
   const both = [prompt(options.overlap)];
   await pause(100);
   both.push(prompt("and this"));
@@ -210,7 +233,10 @@ async function converse() {
     await agent.request("session/load", { sessionId, cwd, mcpServers: [] });
   }
   summary.stops.push((await prompt(options.prompt)).stopReason);
-  if (hello.agentCapabilities?.sessionCapabilities?.close) await agent.request("session/close", { sessionId });
+  if (!hello.agentCapabilities?.sessionCapabilities?.close) return;
+  const last = await begin();
+  await agent.request("session/close", { sessionId });
+  summary.closed = (await last.turn).stopReason;
 }
 
 let finished = false;

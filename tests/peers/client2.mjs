@@ -4,14 +4,14 @@
 //   client2.mjs --sdk DIR --cwd DIR --prompt TEXT --cancel-prompt TEXT --overlap TEXT [options] -- COMMAND...
 //
 // COMMAND is started as the agent, over stdio. The conversation: initialize, auth/login (with --auth),
-// session/new, one prompt to its end (permissions are allowed), one that is cancelled, two of which the
-// second is sent while the first runs, session/resume with the whole history, one more prompt and
-// session/close; then stdin is closed and the exit awaited. A JSON summary goes to stdout, as in
+// session/new, one prompt to its end (permissions are allowed), one that is cancelled, one that is cancelled
+// while its permission is open, two of which the second is sent while the first runs, session/resume with
+// the whole history, one more prompt, and session/close during another one; then stdin is closed and the exit awaited. A JSON summary goes to stdout, as in
 // client.mjs. A turn ends with the idle that follows the user's message in the updates of its session.
 //
 // Only the SDK implements the protocol here; this file is the script of the conversation.
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -37,7 +37,7 @@ const { values: options } = parseArgs({
 const acp = await import(pathToFileURL(join(options.sdk, "dist/v2/stable/acp.js")));
 const cwd = resolve(options.cwd);
 
-const summary = { agent: null, updates: {}, permissions: [], stops: [], overlap: [], text: "", replayed: null, file: null, exit: null };
+const summary = { agent: null, updates: {}, permissions: [], stops: [], overlap: [], text: "", replayed: null, accepted: 0, echoes: null, withdrawn: null, closed: null, file: null, exit: null };
 const proofs = {
   text: () => summary.updates.agent_message_chunk > 0 || summary.updates.agent_message > 0,
   tool_call: () => summary.updates.tool_call_update > 0,
@@ -48,6 +48,9 @@ const proofs = {
   overlap: () => summary.overlap.every((stop) => stop === "end_turn"),
   replayed: () => summary.text !== "" && summary.replayed?.includes(summary.text),
   again: () => summary.stops[2] === "end_turn",
+  withdrawn: () => summary.withdrawn === "cancelled",
+  closed: () => summary.closed === "cancelled",
+  once: () => summary.echoes === summary.accepted,
 };
 
 const command = process.argv.slice(cut + 1);
@@ -83,7 +86,13 @@ function seen(check, from = 0) {
   });
 }
 
-function permit({ toolCall, options: choices, subject }) {
+// Called instead of allowing.
+let withdraw = null;
+async function permit({ toolCall, options: choices, subject }) {
+  if (withdraw) {
+    await withdraw();
+    return { outcome: { outcome: "cancelled" } };
+  }
   const allow = choices.find((choice) => choice.kind === "allow_once") ?? choices[0];
   summary.permissions.push(`${subject?.type ?? toolCall?.kind ?? "?"}: ${allow.optionId}`);
   return { outcome: { outcome: "selected", optionId: allow.optionId } };
@@ -109,6 +118,7 @@ async function converse() {
   /** Sends the prompt; the place of its message in the log, when it was accepted. */
   async function begin(text) {
     const { messageId } = await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+    if (summary.echoes === null) summary.accepted++;
     return seen((update) => update.messageId === messageId && update.sessionUpdate.startsWith("user_message"));
   }
   async function end(from) {
@@ -116,25 +126,38 @@ async function converse() {
   }
   summary.stops.push(await end(begin(options.prompt)));
 
-  const turn = begin(options["cancel-prompt"]);
-  let from = await turn;
-  for (let i = 0; i < Number(options["cancel-after"]); i++)
-    from = 1 + (await seen(({ sessionUpdate, state }) => sessionUpdate.startsWith("agent_message") || state === "idle", from));
+  /** Begins the turn that is cancelled, to the text of the agent. */
+  async function start() {
+    const turn = await begin(options["cancel-prompt"]);
+    const text = ({ sessionUpdate, state }) => sessionUpdate.startsWith("agent_message") || state === "idle";
+    for (let i = 0, from = turn; i < Number(options["cancel-after"]); i++) from = 1 + (await seen(text, from));
+    return turn;
+  }
+  const turn = await start();
   await agent.notify("session/cancel", { sessionId });
   summary.stops.push(await end(turn));
 
+  if (summary.permissions.length) {
+    if (options.file) await writeFile(join(cwd, options.file), "hello seed\n");
+    withdraw = () => agent.notify("session/cancel", { sessionId }).then(() => pause(200));
+    summary.withdrawn = await end(begin(options.prompt));
+    withdraw = null;
+  }
   const both = [begin(options.overlap)];
   await pause(100);
   both.push(begin("and this"));
   summary.overlap.push(...(await Promise.all(both.map(end))));
 
+  summary.echoes = log.filter(({ sessionUpdate }) => sessionUpdate.startsWith("user_message")).length;
   summary.replayed = "";
   await agent.request("session/resume", { sessionId, cwd, mcpServers: [], replayFrom: { type: "start" } }).catch((error) => {
     summary.replayed = null;
     summary.resume = error.code;
   });
   summary.stops.push(await end(begin(options.prompt)));
+  const last = await start();
   await agent.request("session/close", { sessionId });
+  summary.closed = await end(last);
 }
 
 let finished = false;

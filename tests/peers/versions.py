@@ -42,7 +42,9 @@ BRIDGED = [
     Way("ws", "ws://127.0.0.1:0/acp"),
     Way("http", "http://127.0.0.1:0"),
 ]
-TURNS = ",overlap,replayed,again"
+# The turns of all, and those with a permission.
+TURNS = ",overlap,replayed,again,closed,once"
+ASKED = ",tool_call,permission,withdrawn"
 
 
 @dataclass
@@ -63,19 +65,19 @@ ONLY_V2 = ("const at = %s; const { agentProtocolRouter } = await import(at + '/d
            "Object.getPrototypeOf(agentProtocolRouter()).withV1 = function () { return this; };"
            "await import(at + '/dist/examples/dual-version-agent.js');" % json.dumps(str(SDK)))
 DUAL = Agent("dual-version", ["node", "--input-type=module", "--eval", ONLY_V2], prompt="first", cancel_prompt="second",
-             cancel_after=0, expect="text,end_turn,cancelled,refused,replayed,again")
+             cancel_after=0, expect="text,end_turn,cancelled,refused,replayed,again,closed,once")
 
 PEERS_V2 = [
-    Peer(known("claude-agent-acp", name="claude-v2", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 2),
+    Peer(known("claude-agent-acp", name="claude-v2", expect="text,end_turn,cancelled" + ASKED + TURNS), 2),
     Peer(DUAL, 2),
     # The router's v2 side, because the relay is told to offer v2.
     Peer(replace(DUAL, name="dual-offered-2", command=["node", str(SDK / "dist/examples/dual-version-agent.js")]), 2,
          ("--agent-protocol", "2")),
     Peer(Agent("rust-v2", [str(PEERS / "rust_v2/bin/simple_agent_v2")], prompt="first", cancel_prompt="second",
-               expect="text,end_turn,answered" + TURNS), 2),
+               expect="text,end_turn,answered,overlap,replayed,again,once"), 2),
     Peer(Agent("codex-v2", ["node", str(PEERS / "codex/node_modules/@agentclientprotocol/codex-acp/dist/index.js")],
                prompt="[[write]] " + WORDS, cancel_prompt="[[slow]] " + WORDS, cancel_after=2, llm=True, slow=True,
-               expect="text,tool_call,permission,end_turn,cancelled" + TURNS,
+               expect="text,end_turn,cancelled" + ASKED + TURNS,
                env={"OPENAI_API_KEY": "mock", "INITIAL_AGENT_MODE": "read-only", "NO_BROWSER": "1",
                     "CODEX_CONFIG": json.dumps({"model": "mock-model", "model_provider": "mock", "model_providers": {
                         "mock": {"name": "Mock", "base_url": "{llm}/v1", "wire_api": "responses", "env_key": "OPENAI_API_KEY"}}})}),
@@ -90,11 +92,11 @@ PEERS_V2 = [
 PEERS_V2[0].agent.env = {**PEERS_V2[0].agent.env, "CLAUDE_AGENT_ACP_PROTOCOL": "v2"}
 PEERS_V1 = [
     # It finds no session in use when it is to load one.
-    Peer(known("gemini-cli", expect="text,tool_call,permission,end_turn,cancelled,overlap,again"), 1),
-    Peer(known("opencode", expect="text,tool_call,permission,end_turn,cancelled" + TURNS), 1),
-    Peer(known("goose", expect="text,tool_call,permission,end_turn,answered" + TURNS), 1),
-    Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again"), 1),
-    Peer(known("ts-sdk", expect="text,tool_call,permission,end_turn,cancelled,overlap,again"), 1),
+    Peer(known("gemini-cli", expect="text,end_turn,cancelled,overlap,again,closed,once" + ASKED), 1),
+    Peer(known("opencode", expect="text,end_turn,cancelled" + ASKED + TURNS), 1),
+    Peer(known("goose", expect="text,end_turn,answered" + ASKED + TURNS), 1),
+    Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again,once"), 1),
+    Peer(known("ts-sdk", expect="text,tool_call,permission,end_turn,cancelled,overlap,again,closed,once"), 1),
 ]
 # The runs of check.sh.
 SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"),
