@@ -15,9 +15,13 @@ import argparse
 import importlib.util
 import json
 import os
+import queue
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -34,8 +38,10 @@ import isolation
 from capture import Capture, kind_of
 from peers import AGENTS, SDK, WAYS, WORDS, Agent, Way
 from run import HERE, Run, RunError
+from wires import Listener, Relay
 
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
+ONE_SHOT = PEERS / "rust_v2/bin/v2_one_shot_client"
 BRIDGED = [
     Way("stdio"),
     Way("ws-link", "ws://127.0.0.1:0/acp"),
@@ -54,6 +60,7 @@ class Peer:
     agent: Agent
     speaks: int
     options: tuple = ()
+    rust: bool = False  # with the client of the Rust SDK
 
 
 def known(agent_name, **changes):
@@ -98,6 +105,8 @@ PEERS_V1 = [
     Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again,once"), 1),
     Peer(known("ts-sdk", expect="text,tool_call,permission,end_turn,cancelled,overlap,again,closed,once"), 1),
 ]
+PEERS_V1 += [replace(peer, agent=replace(peer.agent, name=peer.agent.name + "-rust", home=peer.agent.home), rust=True)
+             for peer in PEERS_V1 if peer.agent.name != "gemini-cli"]
 # The runs of check.sh.
 SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"),
          ("gemini-cli", "stdio"), ("goose", "ws"), ("python-sdk", "http")]
@@ -121,6 +130,14 @@ class VersionsRun(Run):
             self.CLIENT = "client2.mjs"
             self.options += ["--sdk", SDK2]
         self.count = Counter()
+
+    def converse(self, env, peer):
+        if not self.peer.rust:
+            return super().converse(env, peer)
+        words = [ONE_SHOT, "--command", shlex.join(map(str, peer[1:])), self.agent.prompt]
+        done = subprocess.run(words, env=env, cwd=self.workspace, capture_output=True, text=True, timeout=self.limit)
+        if done.returncode or not done.stdout.strip():
+            self.wrong.append("the client's exit code is %d: %s" % (done.returncode, done.stderr))
 
     def judge(self):
         captures = [("client", self.dir / "client")] + [("agent", log.with_suffix("")) for log in sorted(self.dir.glob("agent-*.log"))]
@@ -170,21 +187,109 @@ class Checker(check_v2.Checker):
 CHECKER = Checker(argparse.Namespace(repo=None, schemas=str(SDK2 / "schema"), next=None))
 
 
+def as_v1(message):
+    """A v2 client's message as a v1 client sends it; None for those that v1 does not have."""
+    names = {"auth/login": "authenticate", "auth/logout": "logout"}
+    message = {**message, **({"method": names.get(message["method"], message["method"])} if "method" in message else {})}
+    params = message.get("params")
+    if message.get("method") == "initialize":
+        capabilities = {"auth": {"terminal": True}, "elicitation": {"form": {}, "url": {}}}
+        message["params"] = {"protocolVersion": 1, "clientInfo": params["info"], "clientCapabilities": capabilities}
+    elif message.get("method") == "session/set_config_option":
+        message["params"] = {name: value for name, value in params.items() if (name, value) != ("type", "id")}
+    elif message.get("method") == "session/resume" and params.get("replayFrom"):
+        message["method"] = "session/load"
+        message["params"] = {name: value for name, value in params.items() if name != "replayFrom"}
+    return message
+
+
+def play(messages, relay):
+    """(way, message) as a v1 client sees it when the v2 agent of the recording plays its part, in its order."""
+    wires, over = queue.Queue(), threading.Event()
+    listener = Listener("tcp", None, lambda wire: (wires.put(wire), over.wait()))
+    process = Relay([relay, "connect", "--guard", "never", "--agent-protocol", "2", listener.endpoint], listens=False)
+    client, agent, seen, skipped, marks = process.stdio(), None, [], set(), queue.Queue()
+
+    def read():
+        while body := client.receive(60):
+            message = json.loads(body)
+            marks.put(message) if message.get("method") == "_mark" else seen.append(("a2c", message))
+    threading.Thread(target=read, daemon=True).start()
+    for way, message in messages:
+        if way == "a2c":
+            if "method" in message or message["id"] not in skipped:
+                agent.send(json.dumps(message).encode())
+                # The relay has handled it when this has arrived.
+                agent.send(b'{"jsonrpc":"2.0","method":"_mark"}')
+                marks.get(timeout=10)
+            continue
+        if message.get("method") in ("session/load", "session/set_mode", "authenticate") or agent and message.get("method") == "initialize":
+            skipped.add(message["id"])
+            continue
+        message = as_v1(message)
+        seen.append((way, message))
+        client.send(json.dumps(message).encode())
+        agent = agent or wires.get(timeout=10)
+        try:
+            agent.receive(1)
+        except TimeoutError:
+            print("the agent does not get: %.150s" % json.dumps(message))
+    client.end()
+    over.set()
+    process.stop()
+    return seen
+
+
+def recorded(path):
+    """The recorded messages, without batches and null ids."""
+    lines = [json.loads(line) for line in open(path)]
+    return [(line["dir"], line["msg"]) for line in lines if isinstance(line.get("msg"), dict) and line["msg"].get("id", 0) is not None]
+
+
+def by_turn(messages):
+    """{(prompt or method, how often it was there before): the agent's text that follows}."""
+    turns, count = [["", ""]], Counter()
+    for _, message in messages:
+        params = message.get("params") or {}
+        if message.get("method") in ("session/prompt", "session/load"):
+            turns.append(["".join(block.get("text", "") for block in params.get("prompt", [])) or message["method"], ""])
+        if message.get("method") == "session/update" and params["update"]["sessionUpdate"] == "agent_message_chunk":
+            turns[-1][1] += params["update"]["content"].get("text", "")
+    return {(name, count.update([name]) or count[name]): text for name, text in turns}
+
+
+def compare(folder, relay):
+    """Prints how the converted recording differs from that of the same turns in v1."""
+    mine, theirs = play(recorded(next(folder.glob("*.v2.jsonl"))), relay), recorded(next(folder.glob("*.v1.jsonl")))
+    kinds = [Counter(kind_of(message).split(" ")[0] + " " + kind_of(message).partition(" ")[2].strip("0123456789")
+                     for way, message in messages if way == "a2c") for messages in (mine, theirs)]
+    print("%-55s %9s %9s" % ("messages to the client", "converted", "v1"))
+    for kind in sorted(kinds[0] | kinds[1]):
+        print("%-55s %9d %9d%s" % (kind, kinds[0][kind], kinds[1][kind], "" if kinds[0][kind] == kinds[1][kind] else "  differs"))
+    texts = by_turn(theirs)
+    for prompt, text in by_turn(mine).items():
+        if texts.get(prompt) != text:
+            print("text of %r: converted %r, v1 %r" % (prompt, text, texts.get(prompt)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--relay", default=RELAY)
     parser.add_argument("--peer", action="append")
     parser.add_argument("--way", action="append", choices=[way.name for way in BRIDGED])
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--recordings", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
     isolation.leave_network()
+    if asked.recordings:
+        return compare(asked.recordings, asked.relay)
     root, runs = Path(tempfile.mkdtemp(prefix="acp-versions-")), []
     for peer in [*PEERS_V2, *PEERS_V1]:
         ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
                 and (asked.all or asked.peer or asked.way or (peer.agent.name, way.name) in SHORT)]
-        if ways and not peer.agent.installed():
+        if ways and not (peer.agent.installed() and (ONE_SHOT.exists() or not peer.rust)):
             print("skip  %s  not installed, see install.sh" % peer.agent.name)
             continue
         runs += [VersionsRun(peer, way, [asked.relay], root) for way in ways]
