@@ -51,6 +51,8 @@ second_lane() {
     part "Agent Connect" python3 agent_connect.py --examples 1 --moments 30
     part "LangGraph's server as an agent" python3 agent_connect_client.py
     part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
+    part "self-test of versions.py" python3 versions.py --prove
+    part "clients and agents of different versions of ACP" python3 versions.py
     part "curl and nghttp" ./http_tools.sh
     part "a browser as a client" node browser.mjs
     part "nginx and Caddy, configured as in the manual" python3 proxies.py

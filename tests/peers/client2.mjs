@@ -2,8 +2,9 @@
 // An ACP v2 client: the v2 side of the official TypeScript SDK 2.x, running one whole conversation.
 //
 //   client2.mjs --sdk DIR --cwd DIR --prompt TEXT --cancel-prompt TEXT --overlap TEXT [options] -- COMMAND...
+//   client2.mjs ... --url http://HOST:PORT/acp|ws://…
 //
-// COMMAND is started as the agent, over stdio. The conversation: initialize, auth/login (with --auth),
+// COMMAND is started as the agent, over stdio; with --url it is reached by the SDK's own transport. The conversation: initialize, auth/login (with --auth),
 // session/new, one prompt to its end (permissions are allowed), one that is cancelled, one that is cancelled
 // while its permission is open, two of which the second is sent while the first runs, session/resume with
 // the whole history, one more prompt, and session/close during another one; then stdin is closed and the exit awaited. A JSON summary goes to stdout, as in
@@ -20,10 +21,11 @@ import { parseArgs } from "node:util";
 
 const cut = process.argv.indexOf("--");
 const { values: options } = parseArgs({
-  args: process.argv.slice(2, cut),
+  args: process.argv.slice(2, cut < 0 ? undefined : cut),
   options: {
     sdk: { type: "string" },
     cwd: { type: "string" },
+    url: { type: "string" },
     auth: { type: "string" },
     prompt: { type: "string" },
     "cancel-prompt": { type: "string" },
@@ -53,13 +55,35 @@ const proofs = {
   once: () => summary.echoes === summary.accepted,
 };
 
-const command = process.argv.slice(cut + 1);
-const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], cwd });
-const exited = new Promise((done) => {
-  child.on("error", (error) => done({ error: error.message }));
-  child.on("exit", (code, signal) => done({ code, signal }));
-});
+const peer = options.url ? await reach(options.url) : start(process.argv.slice(cut + 1));
 const deadline = setTimeout(() => finish(new Error("timed out")), Number(options.timeout) * 1000);
+
+/** The agent as a child process: its stream, and `leave`, which ends it and returns its exit. */
+function start(command) {
+  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"], cwd });
+  const exited = new Promise((done) => {
+    child.on("error", (error) => done({ error: error.message }));
+    child.on("exit", (code, signal) => done({ code, signal }));
+  });
+  async function leave() {
+    child.stdin.end();
+    const stop = setTimeout(() => child.kill("SIGTERM"), 15_000);
+    const exit = await exited;
+    clearTimeout(stop);
+    return exit;
+  }
+  return { stream: acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)), leave };
+}
+
+/** The agent behind HTTP or WebSocket. Its exit cannot be observed. */
+async function reach(url) {
+  const module = (name) => import(pathToFileURL(join(options.sdk, name)));
+  const leave = async () => (connection.close(), null);
+  if (url.startsWith("http")) return { stream: (await module("dist/transports/http-stream.js")).createHttpStream(url), leave };
+  const { createWebSocketStream } = await module("dist/transports/ws-stream.js");
+  const { WebSocket } = await module("../../ws/wrapper.mjs");
+  return { stream: createWebSocketStream(url, { WebSocket }), leave };
+}
 
 /** All updates of the session; `grown` is called when there is one more. */
 const log = [];
@@ -102,7 +126,7 @@ const connection = acp
   .client({ name: "acp-relay-peers" })
   .onNotification("session/update", ({ params }) => update(params))
   .onRequest("session/request_permission", ({ params }) => permit(params))
-  .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
+  .connect(peer.stream);
 const agent = connection.agent;
 
 async function converse() {
@@ -165,10 +189,7 @@ async function finish(error) {
   if (finished) return;
   finished = true;
   clearTimeout(deadline);
-  child.stdin.end();
-  const stop = setTimeout(() => child.kill("SIGTERM"), 15_000);
-  summary.exit = await exited;
-  clearTimeout(stop);
+  summary.exit = await peer.leave();
   if (options.file) summary.file = await readFile(join(cwd, options.file), "utf8").catch(() => null);
   summary.missing = options.expect.split(",").filter((name) => name && !proofs[name]?.());
   if (error) summary.error = String(error.message ?? error) + (error.data ? ` ${JSON.stringify(error.data)}` : "");

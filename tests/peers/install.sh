@@ -21,6 +21,10 @@ acpremote=1.10.0
 goose=1.52.0
 opencode=1.18.34
 claude=0.101.0
+codex=2.6.0
+crow=0.1.48
+rust_v2=5.0.0
+jsonschema=4.26.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
@@ -105,6 +109,41 @@ if ! is_there claude "$want"; then
     npm install --prefix "$peers/claude" --ignore-scripts --no-audit --no-fund --loglevel=error \
         "@agentclientprotocol/claude-agent-acp@$claude"
     complete claude "$want"
+fi
+
+# The library that validates messages of v1 and v2.
+want="jsonschema $jsonschema"
+if ! is_there versions "$want"; then
+    begin versions "$want"
+    python3 -m venv "$peers/versions"
+    "$peers/versions/bin/python" -m pip --quiet --disable-pip-version-check install "jsonschema==$jsonschema"
+    complete versions "$want"
+fi
+
+# Two more agents of v2, for versions.py --all: 1.6 GB, so only on request. crow needs Python 3.13.
+if [ -n "${ACP_RELAY_PEERS_ALL:-}" ]; then
+    want="codex-acp $codex"
+    if ! is_there codex "$want"; then
+        begin codex "$want"
+        npm install --prefix "$peers/codex" --ignore-scripts --no-audit --no-fund --loglevel=error \
+            "@agentclientprotocol/codex-acp@$codex"
+        complete codex "$want"
+    fi
+    want="crow-cli $crow"
+    if ! is_there crow "$want"; then
+        python13=
+        for candidate in python3.13 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; do
+            "$candidate" --version > /dev/null 2>&1 && python13=$candidate && break
+        done
+        if [ -z "$python13" ]; then
+            echo "peers: skipped: crow-cli: there is no Python 3.13" >&2
+        else
+            begin crow "$want"
+            "$python13" -m venv "$peers/crow"
+            "$peers/crow/bin/python" -m pip --quiet --disable-pip-version-check install "crow-cli==$crow"
+            complete crow "$want"
+        fi
+    fi
 fi
 
 # The official Python SDK; only the source distribution has its examples.
@@ -251,5 +290,14 @@ if [ -n "$rust" ]; then
     wait "$rust"
     trap - EXIT
     complete rust "$want_rust"
+fi
+# Its examples of v2, which share what was compiled.
+want="agent-client-protocol $rust_v2"
+if ! is_there rust_v2 "$want"; then
+    begin rust_v2 "$want"
+    CARGO_TARGET_DIR="$peers/rust" CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root "$peers/rust_v2" \
+        agent-client-protocol --version "$rust_v2" --features stdio,process,unstable_protocol_v2 \
+        --example simple_agent_v2 --example v2_one_shot_client
+    complete rust_v2 "$want"
 fi
 echo "peers: ready in $peers"

@@ -2,11 +2,14 @@
 """versions.py: clients of ACP v1 with agents of v2, and clients of v2 with agents of v1.
 
     versions.py [--relay BINARY] [--peer NAME]... [--way NAME]... [--all] [--jobs N] [--keep]
+    versions.py --prove                  the validation finds an unknown member in each message
     versions.py --recordings FOLDER      a recorded pair of the same turns, in v2 and in v1
 
-The clients are client.mjs (TypeScript SDK 1.9) and client2.mjs (the v2 side of SDK 2.4). Each holds a whole
-conversation over every way: a prompt with a permission, one that is cancelled, one during which a second
-one is sent, the history of the session in use, one more prompt. A tee captures both sides of the relay.
+The clients are client.mjs (TypeScript SDK 1.9), client2.mjs (the v2 side of SDK 2.4), and `v2_one_shot_client` of
+the Rust SDK, which sends one prompt. The others hold a whole conversation over every way: a prompt with a
+permission, one that is cancelled, the same with the permission open, one during which a second one is sent, the
+history of the session in use, one more prompt, and the end of the session during another one. A tee captures
+both sides of the relay.
 A run passes when every step happened, every message that the relay sends is valid by its method in the
 version of the peer that gets it (check_v2.py: unknown members are errors), no request stays unanswered, and
 no process is left. Without --all only the runs in `SHORT` are made.
@@ -47,6 +50,9 @@ BRIDGED = [
     Way("ws-link", "ws://127.0.0.1:0/acp"),
     Way("ws", "ws://127.0.0.1:0/acp"),
     Way("http", "http://127.0.0.1:0"),
+    # The client's own transport, without `connect`. SDK 1.9 has only WebSocket.
+    Way("their-ws", "ws://127.0.0.1:0/acp", theirs="client"),
+    Way("their-http", "http://127.0.0.1:0", theirs="client"),
 ]
 # The turns of all, and those with a permission.
 TURNS = ",overlap,replayed,again,closed,once"
@@ -108,14 +114,14 @@ PEERS_V1 = [
 PEERS_V1 += [replace(peer, agent=replace(peer.agent, name=peer.agent.name + "-rust", home=peer.agent.home), rust=True)
              for peer in PEERS_V1 if peer.agent.name != "gemini-cli"]
 # The runs of check.sh.
-SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"),
-         ("gemini-cli", "stdio"), ("goose", "ws"), ("python-sdk", "http")]
+SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"), ("gemini-cli", "ws"), ("goose", "stdio"),
+         ("python-sdk", "their-http"), ("python-sdk-rust", "stdio")]
 
 
 class VersionsRun(Run):
     """One conversation between a client of one version and an agent of the other."""
 
-    BEHIND = "agent-{pid}"
+    BEHIND, spoil = "agent-{pid}", False
 
     def __init__(self, peer, way, relay, root):
         super().__init__(AGENTS[0], WAYS[0], relay, root)
@@ -140,30 +146,40 @@ class VersionsRun(Run):
             self.wrong.append("the client's exit code is %d: %s" % (done.returncode, done.stderr))
 
     def judge(self):
-        captures = [("client", self.dir / "client")] + [("agent", log.with_suffix("")) for log in sorted(self.dir.glob("agent-*.log"))]
-        if len(captures) < 2:
+        captures = [Capture.load(log.with_suffix(""), "agent") for log in sorted(self.dir.glob("agent-*.log"))]
+        if not captures:
             raise RunError("no agent was started")
-        self.client = Capture.load(captures[0][1], "the client side")
-        for hop, prefix in captures:
-            self.wrong += validate(Capture.load(prefix, hop), hop, self.peer.speaks, self.count)
+        if not self.way.theirs:
+            self.client = Capture.load(self.dir / "client", "client")
+            captures.append(self.client)
+        self.behind = captures[-1]
+        for capture in captures:
+            self.wrong += validate(capture, self.peer.speaks, self.count, self.spoil)
 
 
-def validate(capture, hop, agent_speaks, count):
-    """What is wrong with the messages that the relay sent at this hop. A peer's own messages are followed only."""
-    checker = CHECKER.fresh()
+def validate(capture, agent_speaks, count, spoil=False):
+    """What is wrong with the messages that the relay sent at this hop. A peer's own messages are followed only.
+    With `spoil` each of them gets an unknown member; those in which that is not found are returned."""
+    checker, hop = CHECKER.fresh(), capture.name
     vec = {"name": hop, "topology": "", "agent_version": None, "unstable": True}
     st = {"ver": {"client": 3 - agent_speaks, "agent": agent_speaks}, "open": {}, "states": defaultdict(list), "kinds": {},
           "umsg": {}, "tools": defaultdict(set), "unannounced": set(), "cause": {"error": {"code": -32800}}, "step": None}
     mine = "a2c" if hop == "client" else "c2a"
-    messages, announced = [(way, json.loads(body)) for way, body in capture.order], set()
+    messages, announced, missed = [(way, json.loads(body)) for way, body in capture.order], set(), []
     for i, (way, message) in enumerate(messages):
         before = len(checker.problems)
         params, result = message.get("params") or {}, message.get("result") or {}
         st["step"] = {"out": [{"to": "client", "msg": later} for sent, later in messages[i:] if sent == mine]}
+        # Extensions and errors have no closed schema.
+        spoilt = spoil and way == mine and "error" not in message and not message.get("method", "").startswith("_")
+        if spoilt:
+            message["params" if "method" in message else "result"]["unknown"] = 1
         if message.get("method") in ("session/load", "session/resume"):
             announced.add(params["sessionId"])
             st["tools"].pop(params["sessionId"], None)
         checker.message(vec, i, hop, "client" if way == "a2c" else "agent", message, way == mine, st)
+        if spoilt and len(checker.problems) == before:
+            missed.append("not detected: %.150s" % json.dumps(message))
         if way == mine:
             count[kind_of(message).split(" ")[0]] += 1
         else:
@@ -173,7 +189,7 @@ def validate(capture, hop, agent_speaks, count):
             checker.bad(vec, i, "an update before the result with its session")
     checker.problems += ["%s: no answer to %s %s" % (hop, method, rid) for (_, towards, rid), method in st["open"].items()
                          if hop == "client" and towards == "agent"]
-    return checker.problems
+    return missed if spoil else checker.problems
 
 
 class Checker(check_v2.Checker):
@@ -278,16 +294,20 @@ def main():
     parser.add_argument("--peer", action="append")
     parser.add_argument("--way", action="append", choices=[way.name for way in BRIDGED])
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--prove", action="store_true", help="an unknown member is found in each message of the relay")
     parser.add_argument("--recordings", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
     isolation.leave_network()
+    if asked.prove:
+        VersionsRun.spoil, asked.peer, asked.way = True, ["dual-version", "python-sdk"], ["stdio"]
     if asked.recordings:
         return compare(asked.recordings, asked.relay)
     root, runs = Path(tempfile.mkdtemp(prefix="acp-versions-")), []
     for peer in [*PEERS_V2, *PEERS_V1]:
         ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
+                and not (way.theirs and peer.rust or way.name == "their-http" and peer.speaks == 2)
                 and (asked.all or asked.peer or asked.way or (peer.agent.name, way.name) in SHORT)]
         if ways and not (peer.agent.installed() and (ONE_SHOT.exists() or not peer.rust)):
             print("skip  %s  not installed, see install.sh" % peer.agent.name)
