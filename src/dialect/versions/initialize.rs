@@ -278,7 +278,10 @@ pub(super) fn traits_of_client(params: &Node<'_>) -> ClientTraits {
         plans: has("/clientCapabilities/plan"),
         notices: has("/clientCapabilities/session/notices"),
         compaction: has("/clientCapabilities/session/compaction"),
-        elicitation_form: has("/clientCapabilities/elicitation/form"),
+        // One that names no mode shows forms.
+        elicitation_form: has("/clientCapabilities/elicitation/form")
+            || has("/clientCapabilities/elicitation")
+                && !has("/clientCapabilities/elicitation/url"),
         elicitation_url: has("/clientCapabilities/elicitation/url"),
         offers_tools: fs || is_true(params, "/clientCapabilities/terminal"),
     }

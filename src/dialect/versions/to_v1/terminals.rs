@@ -41,11 +41,19 @@ struct Terminal {
     /// How much output there was, and a hash of it.
     length: usize,
     hash: u64,
-    exit: Option<(Option<Node<'static>>, Option<String>)>,
+    exit: Option<Exit>,
     /// The tool call that shows it under `_meta`.
     owner: Option<String>,
     /// The bytes of a character that is not complete.
     partial: Vec<u8>,
+}
+
+/// How its command has ended.
+#[derive(Debug, PartialEq, Eq)]
+struct Exit {
+    /// The code, as JSON.
+    code: Option<Vec<u8>>,
+    signal: Option<String>,
 }
 
 impl Default for Terminal {
@@ -98,11 +106,13 @@ impl Terminals {
         changed |= shown.is_some();
         let mut exits = false;
         if member(update, "exitStatus").is_some() {
-            let status = value(update, "exitStatus");
-            exits = status.is_some() && terminal.exit.is_none();
-            changed |= status.is_some() != terminal.exit.is_some();
-            terminal.exit =
-                status.map(|status| (value(&status, "exitCode"), text(&status, "signal")));
+            let exit = value(update, "exitStatus").map(|status| Exit {
+                code: value(&status, "exitCode").map(|code| code.json().into_owned()),
+                signal: text(&status, "signal"),
+            });
+            changed |= exit != terminal.exit;
+            exits = exit.is_some() && exit != terminal.exit;
+            terminal.exit = exit;
         }
         terminal.stream(&id, shown.unwrap_or_default(), exits, made);
         changed.then_some(id)
@@ -161,13 +171,12 @@ impl Terminals {
         let output = String::from_utf8_lossy(&terminal.output[..end]);
         shown.push_str(&plain(&output.replace("\r\n", "\n")));
         let mut made = fenced("console", &shown);
-        match &terminal.exit {
-            Some((_, Some(signal))) => made.push_str(&format!("\nTerminated by signal: {signal}")),
-            Some((Some(code), None)) => {
-                let code = String::from_utf8_lossy(&code.json()).into_owned();
-                made.push_str(&format!("\nExit code: {code}"));
-            }
-            _ => {}
+        if let Some(Exit { code, signal }) = &terminal.exit {
+            made.push_str(&match (signal, code) {
+                (Some(signal), _) => format!("\nTerminated by signal: {signal}"),
+                (None, Some(code)) => format!("\nExit code: {}", String::from_utf8_lossy(code)),
+                (None, None) => String::new(),
+            });
         }
         Some(made)
     }
@@ -252,14 +261,14 @@ impl Terminal {
                 vec![("terminal_id", Node::string(id)), ("data", data)],
             );
         }
-        if let Some((code, signal)) = self.exit.as_ref().filter(|_| exits) {
+        if let Some(Exit { code, signal }) = self.exit.as_ref().filter(|_| exits) {
             let null = || Node::raw(b"null");
             let signal = signal.as_deref().map_or_else(null, Node::string);
             say(
                 "terminal_exit",
                 vec![
                     ("terminal_id", Node::string(id)),
-                    ("exit_code", code.clone().unwrap_or_else(null)),
+                    ("exit_code", code.clone().map_or_else(null, Node::owned)),
                     ("signal", signal),
                 ],
             );
