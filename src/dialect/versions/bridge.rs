@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::exchange::{Exchange, Hop, V2_DIALECT};
-use super::initialize::convert_result;
+use super::initialize::{result_to_v1, result_to_v2};
 use super::policies::VersionPolicies;
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
@@ -157,7 +157,10 @@ impl VersionBridge {
         let message = Message::parse(frame, &at, method);
         let mut out = Exchange::new(self.now, self.policies);
         if &*message.method == "initialize" && at.kind == Kind::Result {
-            convert_result(self.peer, message, &mut out);
+            match &self.state {
+                State::ToV1(state) => result_to_v1(message, state.client_tools(), &mut out),
+                State::ToV2(_) => result_to_v2(message, &mut out),
+            }
         } else {
             match (&mut self.state, to) {
                 (State::ToV1(state), Hop::Other) => state.peer_sends(message, &mut out),

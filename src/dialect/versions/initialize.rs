@@ -9,7 +9,6 @@ use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
-use crate::jsonrpc::Side;
 
 /// What the agent is offered.
 #[derive(Clone, Copy, Debug)]
@@ -118,16 +117,9 @@ fn client_capabilities(params: &Node<'static>) -> Node<'static> {
     Node::object(made)
 }
 
-/// Converts the result of `initialize` for a v2 peer on that side.
-pub(super) fn convert_result<'a>(peer: Side, message: Message<'a>, out: &mut Exchange<'a>) {
-    match peer {
-        Side::Agent => to_v1(message, out),
-        Side::Client => to_v2(message, out),
-    }
-}
-
-/// The result of a v2 agent in v1; the table has spelled the methods of authentication.
-fn to_v1<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
+/// The result of a v2 agent in v1; the table has spelled the methods of authentication. `dropped` is
+/// what the client offers in vain.
+pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: &mut Exchange<'a>) {
     let body = message.body.to_static();
     let has = |place: &str| marker(&body, place);
     let flag = |place: &str| match has(place) {
@@ -170,7 +162,7 @@ fn to_v1<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
     made.extend(at(&body, "/info").map(|info| ("agentInfo", info)));
     made.extend(at(&body, "/_meta").map(|meta| ("_meta", meta)));
     message.body = Node::object(made);
-    report(&mut message, (1, 2), &[], &[]);
+    report(&mut message, (1, 2), dropped, &[]);
     out.note(
         DialectEvent::Emulated,
         "initialize",
@@ -180,7 +172,7 @@ fn to_v1<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
 }
 
 /// The result of a v1 agent in v2.
-fn to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
+pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
     let body = message.body.to_static();
     let traits = traits_of_agent(&body);
     let mut session = Vec::new();
@@ -268,10 +260,8 @@ fn report(message: &mut Message<'_>, versions: (u8, u8), dropped: &[&str], emula
 /// What a v1 client has stated in its `initialize`.
 pub(super) fn traits_of_client(params: &Node<'_>) -> ClientTraits {
     let has = |place: &str| marker(params, place);
-    let fs = ["readTextFile", "writeTextFile"];
-    let fs = fs
-        .iter()
-        .any(|name| is_true(params, &format!("/clientCapabilities/fs/{name}")));
+    let tools = ["fs/readTextFile", "fs/writeTextFile", "terminal"].into_iter();
+    let is_offered = |name: &&str| is_true(params, &format!("/clientCapabilities/{name}"));
     ClientTraits {
         boolean_options: has("/clientCapabilities/session/configOptions/boolean"),
         terminal_output: is_true(params, "/clientCapabilities/_meta/terminal_output"),
@@ -283,7 +273,7 @@ pub(super) fn traits_of_client(params: &Node<'_>) -> ClientTraits {
             || has("/clientCapabilities/elicitation")
                 && !has("/clientCapabilities/elicitation/url"),
         elicitation_url: has("/clientCapabilities/elicitation/url"),
-        offers_tools: fs || is_true(params, "/clientCapabilities/terminal"),
+        tools: tools.filter(is_offered).collect(),
     }
 }
 

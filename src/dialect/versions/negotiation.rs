@@ -209,7 +209,7 @@ impl Negotiation {
             (Version::One, Version::Two) => {
                 let client = traits_of_client(&params);
                 let agent = traits_of_new_agent(&message.body);
-                if self.policies.refuse_client_tools && client.offers_tools {
+                if self.policies.refuse_client_tools && !client.tools.is_empty() {
                     let what = "acp-relay: the agent speaks v2 and cannot use the client's files \
                                 and terminals";
                     self.fail(&id, INVALID_PARAMS, what)

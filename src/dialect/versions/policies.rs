@@ -87,31 +87,31 @@ impl VersionPolicies {
                 "there is no policy {name}: use {names}"
             )));
         };
-        let done = match (name, value) {
-            ("hybrid-initialize", "on" | "off") => Some(self.hybrid_initialize = value == "on"),
-            ("ack-after", _) => parse_duration(value).ok().map(|time| self.ack_after = time),
-            ("idle-grace", _) => parse_duration(value)
-                .ok()
-                .map(|time| self.idle_grace = time),
-            ("out-of-turn", "forward" | "buffer") => {
-                Some(self.buffer_out_of_turn = value == "buffer")
+        match (name, value, parse_duration(value).ok()) {
+            ("hybrid-initialize", "on" | "off", _) => self.hybrid_initialize = value == "on",
+            ("ack-after", _, Some(time)) => self.ack_after = time,
+            ("idle-grace", _, Some(time)) => self.idle_grace = time,
+            ("out-of-turn", "forward" | "buffer", _) => {
+                self.buffer_out_of_turn = value == "buffer";
             }
-            ("terminals", "auto") => Some(self.terminals = TerminalDisplay::Auto),
-            ("terminals", "text") => Some(self.terminals = TerminalDisplay::Text),
-            ("terminals", "off") => Some(self.terminals = TerminalDisplay::Off),
-            ("message-replace", "revision" | "ignore") => {
-                Some(self.show_revisions = value == "revision")
+            ("terminals", "auto", _) => self.terminals = TerminalDisplay::Auto,
+            ("terminals", "text", _) => self.terminals = TerminalDisplay::Text,
+            ("terminals", "off", _) => self.terminals = TerminalDisplay::Off,
+            ("message-replace", "revision" | "ignore", _) => {
+                self.show_revisions = value == "revision";
             }
-            ("mcp-unsupported", "drop" | "error") => Some(self.refuse_mcp = value == "error"),
-            ("client-tools", "drop" | "reject") => {
-                Some(self.refuse_client_tools = value == "reject")
+            ("mcp-unsupported", "drop" | "error", _) => self.refuse_mcp = value == "error",
+            ("client-tools", "drop" | "reject", _) => {
+                self.refuse_client_tools = value == "reject";
             }
-            ("second-prompt", "queue" | "error") => {
-                Some(self.refuse_second_prompt = value == "error")
+            ("second-prompt", "queue" | "error", _) => {
+                self.refuse_second_prompt = value == "error";
             }
-            _ => None,
-        };
-        let what = || format!("{name} has no value {value}: it takes {values}");
-        done.ok_or_else(|| PolicyError(what()))
+            _ => {
+                let what = format!("{name} has no value {value}: it takes {values}");
+                return Err(PolicyError(what));
+            }
+        }
+        Ok(())
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct ClientTraits {
     pub(super) elicitation_form: bool,
     /// It opens URLs for the user.
     pub(super) elicitation_url: bool,
-    /// It lets the agent use its files or terminals.
-    pub(super) offers_tools: bool,
+    /// What it lets the agent use, and v2 does not have: its files and terminals.
+    pub(super) tools: Vec<&'static str>,
 }
 
 /// The agent of v1.

@@ -96,6 +96,11 @@ impl ToV1 {
         }
     }
 
+    /// The tools that the client offers, and the agent cannot use.
+    pub(in crate::dialect::versions) fn client_tools(&self) -> &[&'static str] {
+        &self.client.tools
+    }
+
     /// When [`ToV1::expire`] is due.
     pub(in crate::dialect::versions) fn deadline(&self) -> Option<Instant> {
         self.sessions.deadline()
