@@ -153,7 +153,7 @@ pub(super) async fn run_conversation(
         capture,
         tail: Arc::clone(&tail),
     };
-    agent.guard = AgentHold::new(agent.guard, observed);
+    agent.guard = Box::new(AgentHold::over(agent.guard, observed));
     let dialect_options = context.dialects.for_client(&client.peer).options(limits);
     let limits = Arc::clone(limits);
     let run = proxy::run(
@@ -339,7 +339,7 @@ impl LinkGuard for RestartableHold {
 }
 
 impl AgentHold {
-    fn new(mut hold: Box<dyn LinkGuard>, targets: StderrTargets) -> Box<dyn LinkGuard> {
+    fn over(mut hold: Box<dyn LinkGuard>, targets: StderrTargets) -> Self {
         let (metrics, capture) = (targets.metrics.clone(), targets.capture.clone());
         hold.capture_stderr(Box::new(move |bytes| {
             if let Some(agent) = &metrics {
@@ -349,7 +349,7 @@ impl AgentHold {
                 capture.push(bytes);
             }
         }));
-        Box::new(Self { hold, targets })
+        Self { hold, targets }
     }
 }
 
@@ -375,7 +375,7 @@ impl LinkGuard for AgentHold {
         let targets = self.targets.clone();
         Some(Box::pin(async move {
             let mut link = restart.await?;
-            link.guard = Self::new(link.guard, targets);
+            link.guard = Box::new(Self::over(link.guard, targets));
             Ok(link)
         }))
     }

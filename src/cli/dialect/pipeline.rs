@@ -15,7 +15,7 @@ use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 /// How a conversation is translated.
 pub(super) enum Pipeline {
     /// The client speaks one dialect, the agent another.
-    Relay(TranslatorPair),
+    Relay(Box<TranslatorPair>),
     /// Both sides spoke one dialect; the output is in another.
     Convert {
         from: Box<TranslatorPair>,

@@ -131,7 +131,7 @@ fn build_pipeline(
     if args.client.is_some() || args.agent.is_some() {
         let (client, agent) = (args.client.as_ref(), args.agent.as_ref());
         let pair = TranslatorPair::new(library, or_canonical(client), or_canonical(agent))?;
-        return Ok((Pipeline::Relay(pair), None));
+        return Ok((Pipeline::Relay(Box::new(pair)), None));
     }
     let (from, to) = (args.from.as_ref(), args.to.as_ref());
     let (from, to) = (or_canonical(from), or_canonical(to));

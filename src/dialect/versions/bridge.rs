@@ -165,8 +165,8 @@ impl VersionBridge {
             match (&mut self.state, to) {
                 (State::ToV1(state), Hop::Other) => state.peer_sends(message, &mut out),
                 (State::ToV1(state), Hop::Peer) => state.other_sends(message, &mut out),
-                (State::ToV2(state), Hop::Other) => state.from_peer(message, &mut out),
-                (State::ToV2(state), Hop::Peer) => state.from_other(message, &mut out),
+                (State::ToV2(state), Hop::Other) => state.peer_sends(message, &mut out),
+                (State::ToV2(state), Hop::Peer) => state.other_sends(message, &mut out),
             }
         }
         self.deliver(to, out, made);

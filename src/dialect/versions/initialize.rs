@@ -62,7 +62,7 @@ pub(super) fn offer(params: &Node<'static>, client: Version, offered: Offered) -
             put(
                 &mut made,
                 "/clientInfo",
-                at(params, "/info").unwrap_or(Node::raw(b"null")),
+                at(params, "/info").unwrap_or_else(|| Node::raw(b"null")),
             );
             put(
                 &mut made,

@@ -1,6 +1,11 @@
 //! Random interleavings of turns, cancels and permissions in virtual time: whatever the order, each
 //! request is answered once on either side, and nothing else is.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "callers make the message in place"
+)]
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};

@@ -93,7 +93,7 @@ impl ToV2 {
     }
 
     /// A message of the peer, which speaks v2.
-    pub(in crate::dialect::versions) fn from_peer<'a>(
+    pub(in crate::dialect::versions) fn peer_sends<'a>(
         &mut self,
         message: Message<'a>,
         out: &mut Exchange<'a>,
@@ -106,7 +106,7 @@ impl ToV2 {
     }
 
     /// A message of the other side, which speaks v1.
-    pub(in crate::dialect::versions) fn from_other<'a>(
+    pub(in crate::dialect::versions) fn other_sends<'a>(
         &mut self,
         message: Message<'a>,
         out: &mut Exchange<'a>,
