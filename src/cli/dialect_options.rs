@@ -97,13 +97,21 @@ impl Dialects {
             // The value was checked when it was parsed.
             let _ = policies.set(name, value);
         }
+        // A recording of other choices than these cannot be repeated.
+        let versions = [args.client_protocol, args.agent_protocol];
+        let versions = versions.map(|choice| choice.and_then(|choice| choice.0));
+        let is_usual = versions == [None; 2] && policies == VersionPolicies::default();
+        let tables = if is_usual {
+            tables
+        } else {
+            tables + "+versions"
+        };
         let dialects = Self {
             library,
             tables,
             client: args.client,
             agent: args.agent,
-            versions: [args.client_protocol, args.agent_protocol]
-                .map(|choice| choice.and_then(|choice| choice.0)),
+            versions,
             policies,
             folder: None,
         };

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
 use crate::dialect::Library;
+use crate::dialect::versions::VersionPolicies;
 use crate::jsonrpc::{Frame, Kind, Limits, Side};
 use crate::recording::{Defect, EventKind, Header, Message, Recording, parse_json};
 
@@ -41,6 +42,8 @@ struct Retranslator {
     conversation: Conversation,
     out: Outbox,
     began: Instant,
+    /// The last message that was received.
+    last: u64,
     /// The translations of each received message, by its number and the receiving side.
     expected: BTreeMap<(u64, usize), VecDeque<Frame>>,
     /// Received messages that something other than a rule has changed.
@@ -71,26 +74,32 @@ pub(super) fn retranslate(
     if result.why.is_some() {
         return Ok(result);
     }
+    let limits = Arc::new(Limits::default());
+    let is_canonical = |choice: &DialectChoice| *choice == DialectChoice::Canonical;
+    let converts = ![&client, &agent].into_iter().any(is_canonical);
     let options = match DialectOptions::new(&tables.library, &client, &agent) {
+        Ok(options) if converts => options
+            .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2])
+            .in_folder(&folder(recording)?),
         Ok(options) => options.in_folder(&folder(recording)?),
         Err(unknown) => {
             result.why = Some(unknown.to_string());
             return Ok(result);
         }
     };
-    let limits = Arc::new(Limits::default());
     let traits = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
         agent_is_child: false,
         agent_is_replayed: header.agent.name.starts_with("replay:"),
         announce_exit: false,
-        agent_restarts: false,
+        agent_restarts: true,
     };
     let mut state = Retranslator {
         out: Outbox::new(&limits),
         conversation: Conversation::new(limits, traits, options),
         began: Instant::now(),
+        last: 0,
         expected: BTreeMap::new(),
         altered: HashSet::new(),
     };
@@ -189,21 +198,31 @@ impl Retranslator {
 
     fn receive(&mut self, n: u64, t: u64, from: Side, frame: Frame) {
         let now = self.began + Duration::from_micros(t);
+        while let Some(at) = self.conversation.poll_timeout().filter(|at| *at <= now) {
+            self.conversation.handle_timeout(at, &mut self.out);
+            self.take_output();
+        }
+        self.last = n;
         self.conversation
             .handle_frame(from, frame, now, &mut self.out);
+        self.take_output();
+        while self.expected.len() > MAX_PENDING {
+            if let Some(((n, _), _)) = self.expected.pop_first() {
+                self.altered.remove(&n);
+            }
+        }
+    }
+
+    /// Takes what is sent because of the last message.
+    fn take_output(&mut self) {
         while self.out.pop_note().is_some() {}
         while self.out.pop_command().is_some() {}
         for to in [Side::Client, Side::Agent] {
             while let Some(frame) = self.out.pop(to) {
                 self.expected
-                    .entry((n, to as usize))
+                    .entry((self.last, to as usize))
                     .or_default()
                     .push_back(frame);
-            }
-        }
-        while self.expected.len() > MAX_PENDING {
-            if let Some(((n, _), _)) = self.expected.pop_first() {
-                self.altered.remove(&n);
             }
         }
     }
