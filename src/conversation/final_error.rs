@@ -78,7 +78,6 @@ impl Conversation {
         self.shutdown.step = Step::Over;
         self.shutdown.deadline = None;
         self.shutdown.unreachable[Side::Agent as usize] = true;
-        self.stop_negotiating(out);
         self.take_unsent(Side::Agent, out);
         let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
         if self.dialects.converted() == Some(Side::Client) {
@@ -94,6 +93,7 @@ impl Conversation {
             let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
             self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
         }
+        self.stop_negotiating(out);
         // Prompts that have waited for the end of a turn.
         self.handle_returned(now, out);
         drop(self.pending[Side::Agent as usize].drain());

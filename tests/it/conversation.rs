@@ -12,6 +12,7 @@ use acp_relay::conversation::{
     Cause, Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
 };
 use acp_relay::dialect::Library;
+use acp_relay::dialect::versions::VersionPolicies;
 use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
 use acp_relay::jsonrpc::{CloseReason, Exit, Frame, Limits, Side};
 use acp_relay::policy::{Disk, FolderPair, MessagePolicy, PathMap, PolicyRules};
@@ -120,6 +121,13 @@ impl Stage {
             &choice("agent dialect "),
         )
         .unwrap();
+        let dialects = match is_given("versions") {
+            true => {
+                let limits = Arc::new(limits.clone());
+                dialects.with_versions(limits, VersionPolicies::default(), [None; 2])
+            }
+            false => dialects,
+        };
         Self {
             core: Conversation::new(Arc::new(limits.clone()), traits, dialects)
                 .with_policy(policy(lines)),
@@ -229,10 +237,10 @@ impl Stage {
             }
         }
         while let Some(order) = self.out.pop_command() {
-            reported.push(if order == Command::Kill {
-                "SIGKILL".into()
-            } else {
-                "SIGTERM".into()
+            reported.push(match order {
+                Command::Kill => "SIGKILL".into(),
+                Command::Terminate => "SIGTERM".into(),
+                Command::RestartAgent => "restart".into(),
             });
         }
         for side in [Side::Client, Side::Agent] {
