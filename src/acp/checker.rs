@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::Violation;
 use super::ViolationKind::{
     self, Batch, MissingMember, NotJson, NotJsonRpc, ReusedId, UnknownMember, UnknownMethod,
     UnknownValue, UnmatchedAnswer, Unreadable, WrongSide,
@@ -10,6 +9,7 @@ use super::ViolationKind::{
 use super::methods::Method;
 use super::validate::Validator;
 use super::violation::truncate;
+use super::{Schema, Violation};
 use crate::jsonrpc::{
     self, Envelope, Frame, FrameFault, Kind, Limits, PendingRequests, Scanned, Side,
 };
@@ -36,6 +36,10 @@ pub struct Checker {
     /// The methods of the open requests of the client, of the agent, and of a side that is not known.
     open: [PendingRequests<String>; 3],
     limits: Limits,
+    /// The schema of the client's messages and of the agent's.
+    spoken: [Schema; 2],
+    /// Whether the client has offered v2, alone or with v1.
+    offers_v2: bool,
     /// Whether only one side's messages are seen.
     one_sided: bool,
 }
@@ -46,10 +50,28 @@ impl Checker {
     #[must_use]
     pub fn new(one_sided: bool) -> Self {
         Self {
-            open: std::array::from_fn(|_| PendingRequests::new(usize::MAX)),
+            open: new_tables(),
             limits: Limits::default(),
+            spoken: [Schema::V1; 2],
+            offers_v2: false,
             one_sided,
         }
+    }
+
+    /// The schema of a side's messages: that of the version which the `initialize` exchange shows.
+    #[must_use]
+    pub const fn spoken(&self, side: Side) -> Schema {
+        self.spoken[side as usize]
+    }
+
+    /// Overrules what the `initialize` exchange has shown: a relay may convert between versions.
+    pub const fn speaks(&mut self, side: Side, schema: Schema) {
+        self.spoken[side as usize] = schema;
+    }
+
+    /// Messages are missing: any request may have been answered.
+    pub fn forget_requests(&mut self) {
+        self.open = new_tables();
     }
 
     /// Checks the next message. `from` is its sender, if that is known.
@@ -116,7 +138,17 @@ impl Checker {
     ) {
         let name = envelope.method(message).into_owned();
         let request = envelope.kind == Kind::Request;
-        let method = Method::named(&name);
+        let mut schema = self.spoken[to.from.unwrap_or(Side::Client) as usize];
+        let known = |schema| Method::named(schema, &name);
+        let other = self.spoken[Side::Agent as usize];
+        if to.from.is_none() && known(schema).is_none() && known(other).is_some() {
+            schema = other;
+        }
+        if name == "initialize" && to.from != Some(Side::Agent) {
+            schema = Schema::of_initialize(&value["params"]);
+            self.offers_v2 = value["params"]["info"].is_object();
+        }
+        let method = known(schema);
         if to.from.is_none() {
             to.from = method.and_then(|method| method.handler).map(Side::other);
         }
@@ -130,10 +162,13 @@ impl Checker {
             let _ = open.insert(id, name.clone());
         }
         match method {
-            Some(method) => to.params(method, request, value),
+            Some(method) => to.params(schema, method, request, value),
             None if name.starts_with('_') => {}
             None => {
-                let expected = "a method of ACP v1, or a name that begins with _";
+                let expected = match schema {
+                    Schema::V1 => "a method of ACP v1, or a name that begins with _",
+                    Schema::V2 => "a method of ACP v2, or a name that begins with _",
+                };
                 to.refuse(UnknownMethod, "/method", value, expected);
             }
         }
@@ -150,7 +185,14 @@ impl Checker {
     ) {
         let id = envelope.id(message);
         let is_error = envelope.kind == Kind::Error;
-        let violations = |method: &str| body(envelope.kind, Method::named(method), value);
+        let spoken = self.spoken;
+        let schema = |requester: Option<Side>, method: &str| match method {
+            "initialize" => Schema::of_initialize(&value["result"]),
+            _ => spoken[requester.map_or(Side::Client, Side::other) as usize],
+        };
+        let violations = |requester: Option<Side>, method: &str| {
+            body(schema(requester, method), envelope.kind, method, value)
+        };
         // Without known sides two requests can share the id; the one whose type fits best is taken.
         // Requests of an agent are mostly made, and answered, during one of the client's.
         let requesters = [Some(Side::Agent), Some(Side::Client), None].into_iter();
@@ -158,19 +200,20 @@ impl Checker {
             let can_ask = to.from.is_none() || requester != to.from;
             let open = self.open[table_of(requester)].get(id).filter(|_| can_ask)?;
             let method = request_method.unwrap_or(open).to_owned();
-            Some((violations(&method), requester, method))
+            Some((violations(requester, &method), requester, method))
         });
         let best = candidates
             .min_by_key(|(found, ..)| found.len())
             .or_else(|| {
                 let method = request_method.filter(|_| id.is_value())?.to_owned();
-                Some((violations(&method), to.from.map(Side::other), method))
+                let requester = to.from.map(Side::other);
+                Some((violations(requester, &method), requester, method))
             });
         let Some((found, requester, method)) = best else {
             // An error without an id reports an unreadable message (JSON-RPC 2.0, §5).
             if is_error {
                 to.checked = true;
-                to.violations.extend(violations(""));
+                to.violations.extend(violations(None, ""));
             }
             let expected = match id.is_value() {
                 true if !self.one_sided => "the id of an open request of the other side",
@@ -181,7 +224,15 @@ impl Checker {
         };
         self.open[table_of(requester)].remove(id);
         to.from = to.from.or_else(|| requester.map(Side::other));
-        to.checked = is_error || Method::named(&method).is_some();
+        let schema = schema(requester, &method);
+        to.checked = is_error || Method::named(schema, &method).is_some();
+        if method == "initialize" && !is_error {
+            let client = match self.offers_v2 {
+                true => schema,
+                false => Schema::V1,
+            };
+            self.spoken = [client, schema];
+        }
         to.violations.extend(found);
         to.method = Some(method);
     }
@@ -192,15 +243,27 @@ fn table_of(requester: Option<Side>) -> usize {
     requester.map_or(2, |side| side as usize)
 }
 
+fn new_tables() -> [PendingRequests<String>; 3] {
+    std::array::from_fn(|_| PendingRequests::new(usize::MAX))
+}
+
 /// The violations in the result or the error of an answer.
-fn body(kind: Kind, method: Option<&Method>, value: &Value) -> Vec<Violation> {
+fn body(schema: Schema, kind: Kind, method: &str, value: &Value) -> Vec<Violation> {
+    let walk = |member| Validator::at(schema, member);
+    let method = Method::named(schema, method);
     match (kind, method.and_then(|method| method.result)) {
         // It could not be parsed, which was reported.
         _ if value.is_null() => Vec::new(),
-        (Kind::Error, _) => Validator::at("/error").definition(&value["error"], "Error"),
-        (_, Some(definition)) => Validator::at("/result").definition(&value["result"], definition),
+        (Kind::Error, _) => walk("/error").definition(&value["error"], "Error"),
+        (_, Some(definition)) => walk("/result").definition(&value["result"], definition),
         (_, None) => Vec::new(),
     }
+}
+
+/// Whether the params of `initialize` are for readers of either version.
+fn is_hybrid(params: &Value) -> bool {
+    let has = |name: &str| params[name].is_object();
+    has("info") && (has("clientInfo") || has("clientCapabilities"))
 }
 
 impl CheckedMessage {
@@ -220,7 +283,7 @@ impl CheckedMessage {
     }
 
     /// Checks which side calls, whether with an id, and the params.
-    fn params(&mut self, method: &Method, request: bool, value: &Value) {
+    fn params(&mut self, schema: Schema, method: &Method, request: bool, value: &Value) {
         if let Some(from) = self.from.filter(|_| method.handler == self.from) {
             let expected = format!("this from the {} only", from.other());
             self.refuse(WrongSide, "/method", value, &expected);
@@ -244,7 +307,7 @@ impl CheckedMessage {
             return;
         };
         self.checked = true;
-        let walk = Validator::at("/params");
+        let walk = Validator::at(schema, "/params");
         match value.get("params") {
             // The schema lets params be null, and JSON-RPC lets them be left out.
             None | Some(Value::Null) if walk.optional(definition) || value.is_null() => {}
@@ -252,7 +315,20 @@ impl CheckedMessage {
                 let expected = format!("an object ({definition})");
                 self.refuse(MissingMember, "/params", value, &expected);
             }
-            Some(params) => self.violations.extend(walk.definition(params, definition)),
+            Some(params) => {
+                let mut found = walk.definition(params, definition);
+                if definition == "InitializeRequest" && is_hybrid(params) {
+                    // What one version does not name, the other does.
+                    let other = Validator::at(schema.other(), "/params");
+                    let other = other.definition(params, definition);
+                    let unnamed = |at: &str| {
+                        let mut unknown = other.iter().filter(|of| of.kind == UnknownMember);
+                        unknown.any(|of| at.starts_with(&of.pointer))
+                    };
+                    found.retain(|one| one.kind != UnknownMember || unnamed(&one.pointer));
+                }
+                self.violations.extend(found);
+            }
         }
     }
 
@@ -269,7 +345,7 @@ impl CheckedMessage {
         let call = self.kind.is_some_and(|kind| !kind.is_answer());
         match members.get("id") {
             Some(id) => {
-                let found = Validator::at("/id").definition(id, "RequestId");
+                let found = Validator::at(Schema::V1, "/id").definition(id, "RequestId");
                 self.violations.extend(found);
             }
             None if call => {}

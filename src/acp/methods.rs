@@ -1,11 +1,11 @@
-//! The methods of ACP v1: the side that handles each, and the types of its params and result.
+//! The methods of ACP: the side that handles each, and the types of its params and result.
 //!
-//! Read from the schema's own annotations (`x-method`, `x-side`); nothing is listed by hand.
+//! Read from the schemas' own annotations (`x-method`, `x-side`); nothing is listed by hand.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::schema::definitions;
+use super::schema::Schema;
 use crate::jsonrpc::Side;
 
 /// One method.
@@ -19,9 +19,14 @@ pub(super) struct Method {
     pub(super) result: Option<&'static str>,
 }
 
-static METHODS: LazyLock<HashMap<&'static str, Method>> = LazyLock::new(|| {
-    let mut methods: HashMap<_, Method> = HashMap::new();
-    for (name, definition) in definitions() {
+type Methods = HashMap<&'static str, Method>;
+
+static V1: LazyLock<Methods> = LazyLock::new(|| methods_of(Schema::V1));
+static V2: LazyLock<Methods> = LazyLock::new(|| methods_of(Schema::V2));
+
+fn methods_of(schema: Schema) -> Methods {
+    let mut methods = Methods::new();
+    for (name, definition) in schema.definitions() {
         let Some(method) = definition["x-method"].as_str() else {
             continue;
         };
@@ -38,11 +43,14 @@ static METHODS: LazyLock<HashMap<&'static str, Method>> = LazyLock::new(|| {
         }
     }
     methods
-});
+}
 
 impl Method {
     /// The method of that name.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
-        METHODS.get(name)
+    pub(super) fn named(schema: Schema, name: &str) -> Option<&'static Self> {
+        match schema {
+            Schema::V1 => V1.get(name),
+            Schema::V2 => V2.get(name),
+        }
     }
 }

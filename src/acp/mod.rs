@@ -1,8 +1,10 @@
-//! Canonical ACP: v1 as its schema publishes it, and the check of messages against it.
+//! ACP as its schemas publish it, and the check of messages against them.
 //!
-//! `acp-v1.schema.json` is the stable v1 schema as the npm package `@agentclientprotocol/sdk` 2.4.0
-//! publishes it (Apache-2.0), every byte; a test compares it with the types of the crate
-//! `agent-client-protocol-schema`. Its top level accepts any object through the extension variants,
+//! `acp-v1.schema.json` is the stable v1 schema, which is canonical ACP here, as the npm package
+//! `@agentclientprotocol/sdk` 2.4.0 publishes it (Apache-2.0), every byte; a test compares it with
+//! the types of the crate `agent-client-protocol-schema`. `acp-v2-draft.schema.json` is the draft of
+//! v2 in the same package; each side is checked against the version that its `initialize` shows.
+//! Their top level accepts any object through the extension variants,
 //! so a message is checked against the types of its own method and side, and a union against the
 //! one variant that its discriminator names.
 //!
@@ -18,4 +20,5 @@ mod validate;
 mod violation;
 
 pub use checker::{CheckedMessage, Checker};
+pub use schema::Schema;
 pub use violation::{Consequence, Violation, ViolationKind};

@@ -73,7 +73,7 @@ fn optional(node: Node) -> Option<String> {
 /// The name of a node that is a whole definition, and not a part of one.
 fn name(node: Node) -> Option<&'static str> {
     node.name
-        .filter(|name| std::ptr::eq(Node::named(name).at, node.at))
+        .filter(|name| std::ptr::eq(node.schema.named(name).at, node.at))
 }
 
 fn array(node: Node) -> String {

@@ -1,25 +1,33 @@
-//! The schema file, and access to its nodes.
+//! The schema files, and access to their nodes.
 //!
-//! The published file uses a small part of JSON Schema 2020-12; a test fails when it uses more than
+//! The published files use a small part of JSON Schema 2020-12; a test fails when it uses more than
 //! is read here.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-/// The published schema.
-const TEXT: &str = include_str!("acp-v1.schema.json");
+/// A published schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schema {
+    /// That of ACP v1.
+    #[default]
+    V1,
+    /// The draft of ACP v2.
+    V2,
+}
 
-static SCHEMA: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(TEXT).expect("the embedded schema is JSON"));
+static V1: LazyLock<Value> = LazyLock::new(|| parse(include_str!("acp-v1.schema.json")));
+static V2: LazyLock<Value> = LazyLock::new(|| parse(include_str!("acp-v2-draft.schema.json")));
 
 /// The JSON types, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
-/// A schema node, and the name of the definition it is in.
+/// A node of a schema, and the name of the definition it is in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
+    pub(super) schema: Schema,
     pub(super) at: &'static Value,
     pub(super) name: Option<&'static str>,
 }
@@ -82,30 +90,61 @@ impl Types {
     }
 }
 
-/// All definitions, by name.
-pub(super) fn definitions() -> &'static Map<String, Value> {
-    SCHEMA["$defs"]
-        .as_object()
-        .expect("the schema has definitions")
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).expect("the embedded schema is JSON")
+}
+
+impl Schema {
+    /// The schema of the version that the params or the result of `initialize` are of. A `2` alone
+    /// is no proof, because agents of v1 echo what they are offered; all that speak v2 have an
+    /// object `info`.
+    #[must_use]
+    pub fn of_initialize(body: &Value) -> Self {
+        match body["protocolVersion"].as_u64() {
+            Some(2..) if body["info"].is_object() => Self::V2,
+            _ => Self::V1,
+        }
+    }
+
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::V1 => Self::V2,
+            Self::V2 => Self::V1,
+        }
+    }
+
+    /// All definitions, by name.
+    pub(super) fn definitions(self) -> &'static Map<String, Value> {
+        let schema = match self {
+            Self::V1 => &V1,
+            Self::V2 => &V2,
+        };
+        schema["$defs"]
+            .as_object()
+            .expect("the schema has definitions")
+    }
+
+    /// The definition of that name.
+    pub(super) fn named(self, name: &str) -> Node {
+        let (name, at) = self
+            .definitions()
+            .get_key_value(name)
+            .expect("a name of the schema's own is defined");
+        Node {
+            schema: self,
+            at,
+            name: Some(name),
+        }
+    }
 }
 
 impl Node {
     /// The schema that allows everything.
     pub(super) const ANYTHING: Self = Self {
+        schema: Schema::V1,
         at: &Value::Bool(true),
         name: None,
     };
-
-    /// The definition of that name.
-    pub(super) fn named(name: &str) -> Self {
-        let (name, at) = definitions()
-            .get_key_value(name)
-            .expect("a name of the schema's own is defined");
-        Self {
-            at,
-            name: Some(name),
-        }
-    }
 
     /// Follows `$ref`, and `allOf` around a single `$ref`, to the node with the content.
     pub(super) fn resolve(self) -> Self {
@@ -119,7 +158,7 @@ impl Node {
             .as_str()
             .and_then(|target| target.strip_prefix("#/$defs/"))
             .expect("references lead to definitions");
-        Self::named(name).resolve()
+        self.schema.named(name).resolve()
     }
 
     /// The JSON types that it allows, as far as its types are given.
@@ -145,10 +184,7 @@ impl Node {
 
     /// A part of this node, with the same name.
     pub(super) const fn within(self, at: &'static Value) -> Self {
-        Self {
-            at,
-            name: self.name,
-        }
+        Self { at, ..self }
     }
 
     pub(super) fn all_of(self) -> &'static [Value] {

@@ -84,6 +84,13 @@ fn by_tag(variants: &[Node], tag: &'static str, members: &Map<String, Value>) ->
         .filter_map(constant)
         .map(Value::to_string)
         .collect();
+    // No tag, or null, may be a variant of its own.
+    let untold = |node: &&Node| node.resolve().at["properties"][tag]["type"] == "null";
+    if let Some(node) = variants.iter().find(untold)
+        && members.get(tag).is_none_or(Value::is_null)
+    {
+        return Choice::One(*node);
+    }
     // A variant without the tag is meant when the tag is left out, as in an MCP server on stdio;
     // one that has the tag as any string is for variants of the future.
     let without_tag = variants.iter().find(|node| {

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::phrase::{expectation, similar};
-use super::schema::{Node, Types};
+use super::schema::{Node, Schema, Types};
 use super::union::{self, Choice, Mismatch};
 use super::violation::truncate;
 use super::{Consequence, Violation, ViolationKind};
@@ -15,6 +15,7 @@ use super::{Consequence, Violation, ViolationKind};
 /// The validation of one value.
 #[derive(Debug)]
 pub(super) struct Validator {
+    schema: Schema,
     /// The current position, as a JSON Pointer.
     pointer: String,
     /// Whether an enclosing schema requires a reader to ignore what is wrong here.
@@ -47,8 +48,9 @@ struct Member {
 
 impl Validator {
     /// A validator that starts at `pointer` of a message.
-    pub(super) fn at(pointer: &str) -> Self {
+    pub(super) fn at(schema: Schema, pointer: &str) -> Self {
         Self {
+            schema,
             pointer: pointer.to_owned(),
             lenient: false,
             found: Vec::new(),
@@ -57,13 +59,13 @@ impl Validator {
 
     /// Checks `value` against the definition of that name.
     pub(super) fn definition(mut self, value: &Value, name: &str) -> Vec<Violation> {
-        self.value(value, Node::named(name));
+        self.value(value, self.schema.named(name));
         self.found
     }
 
     /// Whether that definition requires no member.
     pub(super) fn optional(&self, name: &str) -> bool {
-        let node = Node::named(name);
+        let node = self.schema.named(name);
         node.required().next().is_none() && node.variants().is_empty()
     }
 
@@ -135,7 +137,7 @@ impl Validator {
         for variant in variants {
             let mut walk = Self {
                 lenient: self.lenient,
-                ..Self::at(&self.pointer)
+                ..Self::at(self.schema, &self.pointer)
             };
             walk.value(value, *variant);
             let cost = |found: &[Violation]| {
@@ -275,7 +277,7 @@ impl Validator {
 
     /// Whether a reader would refuse `value` as that variant.
     fn refuses(&self, value: &Value, variant: Node) -> bool {
-        let mut walk = Self::at(&self.pointer);
+        let mut walk = Self::at(self.schema, &self.pointer);
         walk.resolved(value, variant);
         walk.found
             .iter()
