@@ -1,4 +1,4 @@
-//! `acp-relay check`: checks recorded conversations against the official ACP v1 schema.
+//! `acp-relay check`: checks recorded conversations against the official schemas of ACP.
 //!
 //! `acp` checks, `recording::capture` reads files, `repairs` finds the rules that repair a
 //! violation, and `findings` formats the results.
@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use super::console::Output;
 use super::dialect::Tables;
@@ -18,7 +19,7 @@ use super::findings::{CheckSummary, line_json, line_text};
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit};
-use crate::acp::Checker;
+use crate::acp::{Checker, Schema};
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
 use crate::recording::capture::{self, LineContent, Lines};
@@ -29,7 +30,8 @@ pub(super) const HELP: &str = "\
 A file has JSON-RPC as it passed on the wire: one message per line, one over several lines, in an
 array, or after Content-Length headers; or it is a capture of both sides,
 {\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}, with \"a2c\" for the agent's messages. Where a line does not name
-the sender, the method determines it, and a response is matched by its id.
+the sender, the method determines it, and a response is matched by its id. A side that speaks the
+draft of v2, as its `initialize` exchange shows, is checked against the schema of that draft.
 
 A violation is either `refused`: a reader that is built on the official types refuses the message;
 or `ignored`: such a reader continues without the value. Below it are the rules that repair it when
@@ -161,8 +163,15 @@ fn check_conversation(
             continue;
         };
         let from = from.or(args.from);
+        if let Some(answer) = &line.negotiated {
+            let answer: Value = serde_json::from_slice(answer.as_bytes()).unwrap_or_default();
+            conversation.speaks(Side::Client, Schema::of_initialize(&answer["result"]));
+        }
         let mut verdict = conversation.check_as(from, message, line.request_method.as_deref());
-        repairs.receive(verdict.from, message);
+        match verdict.from {
+            Some(side) if conversation.spoken(side) == Schema::V2 => repairs.skip(side),
+            from => repairs.receive(from, message),
+        }
         tally.messages += 1;
         tally.unchecked += u64::from(!verdict.checked);
         for violation in std::mem::take(&mut verdict.violations) {

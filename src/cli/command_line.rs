@@ -38,7 +38,7 @@ Examples:
   acp-relay serve --config team.toml
       Several agents by name, several listeners; `acp-relay config example` prints such a file.
   acp-relay check capture.jsonl
-      Where a recorded conversation violates the official ACP v1 schema.
+      Where a recorded conversation violates the official schema of ACP.
   acp-relay connect replay:talk.acpr
       Use a recording as the agent; `acp-relay replay --help` has more.
 
@@ -87,7 +87,7 @@ enum Command {
     /// Join ssh's streams to this user's relay on this machine, for ssh:// endpoints of others
     #[command(hide = true)]
     OverSsh(over_ssh::OverSsh),
-    /// Check a conversation against the official ACP v1 schema: each violation, with its place
+    /// Check a conversation against the official schema of ACP: each violation, with its place
     #[command(after_help = examples::check())]
     Check(check::Check),
     /// Translate messages from one dialect into another

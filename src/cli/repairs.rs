@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::dialect::TranslatorPair;
 use crate::acp::{Checker, Violation, ViolationKind};
 use crate::conversation::{Detection, DialectChoice};
+use crate::dialect::versions::V2_DIALECT;
 use crate::dialect::{DialectError, DialectEvent, FiredRule, Library};
 use crate::jsonrpc::{Frame, Side};
 use crate::recording::lint::Remedy;
@@ -21,6 +22,8 @@ pub(super) struct Repairs {
     canonical: Checker,
     recognised: [Option<Detection>; 2],
     received: [bool; 2],
+    /// The sides that speak v2, which no rule repairs.
+    v2: [bool; 2],
     /// The result of the last message.
     last_result: LastResult,
 }
@@ -49,6 +52,7 @@ impl Repairs {
             canonical: Checker::new(one_sided),
             recognised: [None, None],
             received: [false; 2],
+            v2: [false; 2],
             last_result: LastResult::default(),
         })
     }
@@ -56,11 +60,20 @@ impl Repairs {
     /// The dialect that a side's messages were read as, and by what it was recognised; `None` for a
     /// side without messages.
     pub(super) fn dialect(&self, side: Side) -> Option<(&str, Option<&Detection>)> {
+        if self.v2[side as usize] {
+            return Some((V2_DIALECT, None));
+        }
         let recognised = self.recognised[side as usize].as_ref();
         self.received[side as usize].then(|| (self.pair.dialect(side), recognised))
     }
 
-    /// Receives every message of the conversation, in order, before [`Repairs::rules`] is called
+    /// Passes over a message of a side that speaks v2.
+    pub(super) fn skip(&mut self, from: Side) {
+        self.last_result = LastResult::default();
+        self.v2[from as usize] = true;
+    }
+
+    /// Receives every other message of the conversation, in order, before [`Repairs::rules`] is called
     /// for it.
     pub(super) fn receive(&mut self, from: Option<Side>, message: &Frame) {
         self.last_result = LastResult::default();

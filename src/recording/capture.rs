@@ -40,6 +40,19 @@ pub struct Line {
     pub content: LineContent,
     /// Of a response in a recording, the method of its request.
     pub request_method: Option<String>,
+    /// What the relay sent the client as the answer to `initialize` before this line, where a
+    /// recording has it: it may state another version than the agent.
+    pub negotiated: Option<Frame>,
+}
+
+/// What a line of a recording is in a capture.
+enum Recorded {
+    /// No message of a side.
+    Nothing,
+    /// A line, and the method of the request that it answers.
+    Line(Vec<u8>, Option<String>),
+    /// See [`Line::negotiated`].
+    Negotiated(Frame),
 }
 
 /// The contents of a line.
@@ -164,6 +177,7 @@ impl<R: BufRead> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
+        let mut negotiated = None;
         let (bytes, cut, request_method) = loop {
             let (bytes, cut) = match self.raw().transpose()? {
                 Ok(line) => line,
@@ -174,8 +188,9 @@ impl<R: BufRead> Iterator for Lines<R> {
             };
             match from_recording(&bytes) {
                 None => break (bytes, cut, None),
-                Some(Some((line, request_method))) => break (line, cut, request_method),
-                Some(None) => {}
+                Some(Recorded::Line(line, method)) => break (line, cut, method),
+                Some(Recorded::Negotiated(answer)) => negotiated = Some(answer),
+                Some(Recorded::Nothing) => {}
             }
         };
         let content = parse_line(&bytes);
@@ -185,6 +200,7 @@ impl<R: BufRead> Iterator for Lines<R> {
             cut,
             content,
             request_method,
+            negotiated,
         }))
     }
 }
@@ -288,29 +304,37 @@ fn parse_line(line: &[u8]) -> LineContent {
     }
 }
 
-/// A line of a recording as a line of a capture, with the method of the request that it answers;
-/// the inner value is `None` when no side sent anything in it. `None` for any other line.
-fn from_recording(line: &[u8]) -> Option<Option<(Vec<u8>, Option<String>)>> {
+/// A line of a recording; `None` for any other line.
+fn from_recording(line: &[u8]) -> Option<Recorded> {
     if !(line.starts_with(b"{\"acpr\":") || line.starts_with(b"{\"n\":")) {
         return None;
     }
     let event = match super::parse_line(&Bytes::from([line, b"\n"].concat())) {
-        Parsed::Header(_) => return Some(None),
+        Parsed::Header(_) => return Some(Recorded::Nothing),
         Parsed::Event(event) => event,
         Parsed::Invalid(_) => return None,
     };
     let EventKind::Message(message) = event.kind else {
-        return Some(None);
+        return Some(Recorded::Nothing);
     };
-    let Some(text) = message.body.bytes().filter(|_| message.is_received()) else {
-        return Some(None);
+    let Some(text) = message.body.bytes() else {
+        return Some(Recorded::Nothing);
     };
+    if !message.is_received() {
+        let negotiated = message.edge == Side::Client
+            && message.kind == Some(Kind::Result)
+            && message.method.as_deref() == Some("initialize");
+        return Some(match negotiated {
+            true => Recorded::Negotiated(Frame::new(text.clone())),
+            false => Recorded::Nothing,
+        });
+    }
     let is_json = matches!(message.body, Payload::Json(_));
     let mut line = Vec::new();
     write_line(&mut line, message.to.other(), event.t, text, is_json);
     let answers = message.kind.is_some_and(Kind::is_answer);
     let request_method = message.method.filter(|_| answers);
-    Some(Some((line, request_method)))
+    Some(Recorded::Line(line, request_method))
 }
 
 /// The members of a line by name, in their original spelling.

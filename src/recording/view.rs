@@ -22,7 +22,7 @@ pub enum View {
 /// Decides which messages belong to a view.
 #[derive(Clone, Debug, Default)]
 pub struct ViewFilter {
-    view: View,
+    pub(super) view: View,
     /// Ranges of received frames that were forwarded unchanged to the side of the view.
     passed: Vec<(u64, u64)>,
     /// What was sent to the side of the view, by the number of its source.

@@ -1,7 +1,9 @@
 //! Checks a conversation, event by event.
 //!
 //! Each message is compared with the schema as its sender wrote it. The relay's translation of a
-//! message comes later; violations that it repaired become hints.
+//! message comes later; violations that it repaired become hints. Where the relay converts between
+//! ACP v1 and v2, the order of messages is checked at each edge by itself, with what the relay sent
+//! there.
 
 use std::collections::HashMap;
 
@@ -9,10 +11,10 @@ use serde_json::Value;
 
 use super::rules::*;
 use super::sessions::{Problem, Sessions};
-use crate::acp::{self, Violation, ViolationKind};
-use crate::jsonrpc::{Frame, Kind};
+use crate::acp::{self, Schema, Violation, ViolationKind};
+use crate::jsonrpc::{Frame, Kind, Side};
 use crate::recording::{
-    EventKind, Header, Message, RecordedEvent, ViewFilter, find_leaf, find_lone, parse_json,
+    EventKind, Header, Message, RecordedEvent, View, ViewFilter, find_leaf, find_lone, parse_json,
 };
 
 /// The largest integer up to which a double holds all integers: 2^53 - 1.
@@ -24,6 +26,11 @@ pub struct Linter {
     filter: ViewFilter,
     schema: acp::Checker,
     sessions: Sessions,
+    /// The side that speaks v2 while the other speaks v1, and the order there; `sessions` has that
+    /// of the other edge.
+    converted: Option<(Side, Sessions)>,
+    /// The client's capabilities, as the relay last stated them to the agent.
+    offered: Value,
     /// Strings were replaced by their lengths, so that types cannot be checked.
     redacted: bool,
     /// Events are missing, possibly answers.
@@ -51,6 +58,8 @@ impl Linter {
             filter,
             schema: acp::Checker::new(false),
             sessions: Sessions::default(),
+            converted: None,
+            offered: Value::Null,
             redacted: false,
             gaps: false,
             segment: None,
@@ -71,8 +80,11 @@ impl Linter {
         };
         if !follows {
             self.gaps = true;
-            self.schema = acp::Checker::new(false);
+            self.schema.forget_requests();
             self.sessions.forget_past();
+            if let Some((_, sessions)) = &mut self.converted {
+                sessions.forget_past();
+            }
         }
     }
 
@@ -106,6 +118,9 @@ impl Linter {
             EventKind::Message(message) if self.filter.shows(event.n, message) => {
                 self.message(event, message);
             }
+            EventKind::Message(message) if self.filter.view == View::Received => {
+                self.sent(event, message);
+            }
             EventKind::Gap { events, .. } => {
                 self.gaps = true;
                 self.report(&MISSING_EVENTS, event, None, format!("{events} events"));
@@ -128,9 +143,16 @@ impl Linter {
     /// The findings that would be added if the conversation ended now: the open requests, in order.
     #[must_use]
     pub fn unanswered(&self) -> Vec<Finding> {
-        let open = self.sessions.unanswered().into_iter();
+        let mut open = self.sessions.unanswered();
+        if let Some((v2, sessions)) = &self.converted {
+            // The relay's request for that of the other side counts there.
+            open.retain(|(requester, _)| requester != v2);
+            let own = sessions.unanswered().into_iter();
+            open.extend(own.filter(|(requester, _)| requester == v2));
+            open.sort_by_key(|(_, request)| request.n);
+        }
         // The next segment is missing and may contain the answers.
-        let open = open.filter(|_| !self.rotated);
+        let open = open.into_iter().filter(|_| !self.rotated);
         open.map(|(requester, request)| Finding {
             rule: &UNANSWERED,
             n: request.n,
@@ -149,7 +171,7 @@ impl Linter {
     fn message(&mut self, event: &RecordedEvent, message: &Message) {
         let (mut request, mut twice) = (None, false);
         if message.kind.is_some_and(Kind::is_answer) {
-            match self.sessions.take_request(message) {
+            match self.order_at(message.edge).take_request(message) {
                 Ok(own) => request = Some(own),
                 Err(second) => twice = second,
             }
@@ -166,8 +188,56 @@ impl Linter {
             self.schema(event, message, &Frame::new(bytes.clone()), twice);
             tree = whole.unwrap_or_default();
         }
-        for (rule, what) in self.sessions.check(event, message, &tree, request) {
+        let order = self.order_at(message.edge);
+        for (rule, what) in order.check(event, message, &tree, request) {
             self.report(rule, event, Some(message), what);
+        }
+    }
+
+    /// Handles what the relay sent to a side: that side's version, and the order at its edge if
+    /// versions are converted.
+    fn sent(&mut self, event: &RecordedEvent, message: &Message) {
+        let initialize = message.method.as_deref() == Some("initialize");
+        if !initialize && self.converted.is_none() {
+            return;
+        }
+        let tree = message.body.bytes().and_then(|bytes| parse_json(bytes));
+        let mut tree = tree.unwrap_or_default();
+        match (message.edge, message.kind) {
+            _ if !initialize => {}
+            (Side::Agent, Some(Kind::Request)) => {
+                self.sessions.initialize_again(event, message);
+                self.offered = tree["params"]["clientCapabilities"].take();
+            }
+            (Side::Client, Some(Kind::Result)) => {
+                let schema = Schema::of_initialize(&tree["result"]);
+                self.schema.speaks(Side::Client, schema);
+                let v2 = match (schema, self.schema.spoken(Side::Agent)) {
+                    (Schema::V1, Schema::V2) => Side::Agent,
+                    (Schema::V2, Schema::V1) => Side::Client,
+                    _ => return,
+                };
+                self.converted = Some((v2, Sessions::converted()));
+                match v2 {
+                    Side::Agent => self.sessions.agent = tree["result"]["agentCapabilities"].take(),
+                    Side::Client => self.sessions.client = self.offered.take(),
+                }
+            }
+            _ => {}
+        }
+        if self.converted.is_some() {
+            let order = self.order_at(message.edge);
+            let answers = message.kind.is_some_and(Kind::is_answer);
+            let request = answers.then(|| order.take_request(message).ok()).flatten();
+            drop(order.check(event, message, &tree, request));
+        }
+    }
+
+    /// The order of the messages of the view at an edge.
+    const fn order_at(&mut self, edge: Side) -> &mut Sessions {
+        match &mut self.converted {
+            Some((v2, sessions)) if *v2 as usize == edge as usize => sessions,
+            _ => &mut self.sessions,
         }
     }
 
@@ -176,6 +246,10 @@ impl Linter {
         let request_method = message.method.as_deref().filter(|_| answers);
         let from = Some(message.to.other());
         let mut verdict = self.schema.check_as(from, frame, request_method);
+        if request_method == Some("initialize") && self.converted.is_none() {
+            // Only to an agent of v2.
+            self.sessions.v2 = self.schema.spoken(Side::Client) == Schema::V2;
+        }
         for violation in std::mem::take(&mut verdict.violations) {
             let known = match violation.kind {
                 ViolationKind::Unreadable => find_lone(frame.as_bytes()).is_some(),
@@ -216,6 +290,7 @@ impl Linter {
         };
         let request_method = message.method.as_deref().filter(|_| answers);
         let mut alone = acp::Checker::new(true);
+        alone.speaks(message.to.other(), self.schema.spoken(message.edge));
         let left = alone.check_as(
             Some(message.to.other()),
             &Frame::new(bytes.clone()),

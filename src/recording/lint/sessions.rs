@@ -14,14 +14,18 @@ pub(super) type Problem = (&'static LintRule, String);
 /// The state of a conversation.
 #[derive(Debug)]
 pub(super) struct Sessions {
+    /// Both sides speak v2: the answer to a prompt ends no turn, updates come at any time and create
+    /// tool calls, and a cancelled permission may be answered.
+    pub(super) v2: bool,
     /// The open requests of each side.
     open: [PendingRequests<OpenRequest>; 2],
     /// The ids of answered ones.
     answered: HashSet<(Side, IdBuf)>,
     initializing: bool,
     initialized: bool,
-    client: Value,
-    agent: Value,
+    /// The capabilities that the agent knows of the client, and the client of the agent.
+    pub(super) client: Value,
+    pub(super) agent: Value,
     sessions: HashMap<String, Session>,
     /// Earlier messages are missing.
     incomplete: bool,
@@ -77,6 +81,7 @@ struct Permission {
 impl Default for Sessions {
     fn default() -> Self {
         Self {
+            v2: false,
             open: new_tables(),
             answered: HashSet::new(),
             initializing: false,
@@ -90,6 +95,24 @@ impl Default for Sessions {
 }
 
 impl Sessions {
+    /// An edge where v2 is spoken, after `initialize`; a relay converts to v1.
+    pub(super) fn converted() -> Self {
+        Self {
+            v2: true,
+            initialized: true,
+            ..Self::default()
+        }
+    }
+
+    /// The relay asks an agent that has refused `initialize` again.
+    pub(super) fn initialize_again(&mut self, event: &RecordedEvent, message: &Message) {
+        let id = id_of(message);
+        if self.answered.contains(&(Side::Client, id.to_owned())) {
+            let method = "initialize".to_owned();
+            self.insert(event, Side::Client, id, method, Purpose::Initialize);
+        }
+    }
+
     /// Everything before now is unknown: open requests may have been answered and their ids reused,
     /// turns may have begun and ended.
     pub(super) fn forget_past(&mut self) {
@@ -209,6 +232,7 @@ impl Sessions {
             found.push((&RELATIVE_PATH, path.to_owned()));
         }
         let session = params["sessionId"].as_str().unwrap_or_default();
+        let v2 = self.v2;
         match (from, method) {
             (Side::Client, "initialize") => {
                 if self.initializing || self.initialized {
@@ -232,6 +256,9 @@ impl Sessions {
                 if !known.known && !known.incomplete {
                     found.push((&UNKNOWN_SESSION, session.to_owned()));
                 }
+                if v2 {
+                    return Purpose::Other;
+                }
                 if known.open > 0 {
                     found.push((&TURN_IN_TURN, format!("{} open", known.open)));
                 }
@@ -243,7 +270,7 @@ impl Sessions {
                 Purpose::Prompt(session.to_owned())
             }
             (Side::Agent, "session/request_permission") => self.permission(session, params, found),
-            (Side::Agent, _) => {
+            (Side::Agent, _) if !v2 => {
                 self.check_capability(method, found);
                 Purpose::Other
             }
@@ -269,8 +296,9 @@ impl Sessions {
         let tool = params["toolCall"]["toolCallId"]
             .as_str()
             .unwrap_or_default();
+        let v2 = self.v2;
         let known = self.session(session);
-        if !known.tools.contains_key(tool) && !known.incomplete {
+        if !known.tools.contains_key(tool) && !known.incomplete && !v2 {
             found.push((&PERMISSION_UNKNOWN_TOOL, tool.to_owned()));
         }
         let cancelled = known.cancelled;
@@ -285,7 +313,7 @@ impl Sessions {
 
     fn notification(&mut self, from: Side, method: &str, params: &Value, found: &mut Vec<Problem>) {
         let session = params["sessionId"].as_str().unwrap_or_default();
-        if from == Side::Client && method == "session/cancel" {
+        if from == Side::Client && method == "session/cancel" && !self.v2 {
             let known = self.session(session);
             known.cancelled = known.open > 0;
             for request in self.open[Side::Agent as usize].values_mut() {
@@ -305,6 +333,7 @@ impl Sessions {
 
     fn update(&mut self, session: &str, update: &Value, opening: bool, found: &mut Vec<Problem>) {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        let v2 = self.v2;
         let known = self.session(session);
         if !known.known
             && !known.incomplete
@@ -317,6 +346,9 @@ impl Sessions {
                 &UNKNOWN_SESSION
             };
             found.push((rule, session.to_owned()));
+        }
+        if v2 {
+            return;
         }
         let works = kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
         // Reported once, until the next prompt.
