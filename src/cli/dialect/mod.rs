@@ -14,6 +14,7 @@ mod show;
 mod tables;
 mod test;
 mod translate;
+mod version_chain;
 
 pub(super) use command::{Dialect, describe_rule, run};
 pub(super) use pipeline::TranslatorPair;

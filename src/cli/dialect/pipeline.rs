@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::version_chain::VersionChain;
 use crate::conversation::{Detection, DialectChoice, DialectOptions};
 use crate::dialect::{DialectError, Library, Translation, Way};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
@@ -21,6 +22,8 @@ pub(super) enum Pipeline {
         from: Box<TranslatorPair>,
         to: Box<TranslatorPair>,
     },
+    /// One of the dialects is v2.
+    Versions(Box<VersionChain>),
 }
 
 /// One translator for each peer, as in a relay.
@@ -116,10 +119,13 @@ impl TranslatorPair {
 }
 
 impl Pipeline {
-    /// Translates one message of side `from`.
-    pub(super) fn translate(&mut self, from: Side, frame: &Frame) -> PipelineOutput {
+    /// Translates one message of side `from`, `micros` after the beginning.
+    pub(super) fn translate(&mut self, from: Side, frame: &Frame, micros: u64) -> PipelineOutput {
         let mut output = PipelineOutput::default();
         match self {
+            Self::Versions(chain) => {
+                [output.forward, output.back] = chain.translate(from, frame, micros);
+            }
             Self::Relay(pair) => {
                 let read = pair.read(from, frame);
                 output.back.clone_from(&read.outcome.replies);

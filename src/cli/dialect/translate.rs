@@ -15,6 +15,7 @@ use serde_json::json;
 use super::explain::{Explanation, note_text};
 use super::pipeline::{Pipeline, PipelineOutput, Stage, TranslatorPair};
 use super::tables::{LoadError, Tables};
+use super::version_chain::VersionChain;
 use crate::acp::Checker;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
@@ -35,6 +36,8 @@ A file has one message a line, or is a capture of both sides, {\"dir\":\"c2a\",\
 relay's own answers are printed to stdout in a capture, to stderr otherwise.
 A dialect that is not named is `canonical`, the stable v1 protocol itself. `auto` detects each
 side's dialect from the initialize exchange, and reads tolerantly until then.
+`acp-v2` is the draft of ACP v2, which is converted with the state of each session; the file has to
+begin with the initialize exchange, and --explain shows nothing of the conversion.
 `acp-relay dialect list` lists the dialects.
 
 Exit codes: 0 all translated; 1 a message could not be translated; 64 usage; 65 a table has faults;
@@ -130,11 +133,18 @@ fn build_pipeline(
     let or_canonical = |choice| Option::unwrap_or(choice, &canonical);
     if args.client.is_some() || args.agent.is_some() {
         let (client, agent) = (args.client.as_ref(), args.agent.as_ref());
-        let pair = TranslatorPair::new(library, or_canonical(client), or_canonical(agent))?;
+        let (client, agent) = (or_canonical(client), or_canonical(agent));
+        if let Some(chain) = VersionChain::new(library, &[[client, agent]])? {
+            return Ok((Pipeline::Versions(Box::new(chain)), None));
+        }
+        let pair = TranslatorPair::new(library, client, agent)?;
         return Ok((Pipeline::Relay(Box::new(pair)), None));
     }
     let (from, to) = (args.from.as_ref(), args.to.as_ref());
     let (from, to) = (or_canonical(from), or_canonical(to));
+    if let Some(chain) = VersionChain::new(library, &[[from, to], [to, from]])? {
+        return Ok((Pipeline::Versions(Box::new(chain)), None));
+    }
     let speaker = |choice: &DialectChoice| match choice {
         DialectChoice::Named(name) => library.table(name).ok()?.speaker,
         DialectChoice::Canonical | DialectChoice::Auto => None,
@@ -226,7 +236,8 @@ impl Run<'_> {
             let why = "the sender is unknown: add --speaker client or --speaker agent";
             return self.stop(exit::USAGE, at, why);
         };
-        let output = self.pipeline.translate(from, frame);
+        let micros = line.micros().unwrap_or(0);
+        let output = self.pipeline.translate(from, frame, micros);
         self.report(at, from, &output);
         for one in &output.forward {
             match place {
