@@ -3,7 +3,6 @@
 
     versions.py [--relay BINARY] [--peer NAME]... [--way NAME]... [--all] [--jobs N] [--keep]
     versions.py --prove                  the validation finds an unknown member in each message
-    versions.py --recordings FOLDER      a recorded pair of the same turns, in v2 and in v1
 
 The clients are client.mjs (TypeScript SDK 1.9), client2.mjs (the v2 side of SDK 2.4), and `v2_one_shot_client` of
 the Rust SDK, which sends one prompt. The others hold a whole conversation over every way: a prompt with a
@@ -18,13 +17,11 @@ import argparse
 import importlib.util
 import json
 import os
-import queue
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -41,7 +38,6 @@ import isolation
 from capture import Capture, kind_of
 from peers import AGENTS, SDK, WAYS, WORDS, Agent, Way
 from run import HERE, Run, RunError
-from wires import Listener, Relay
 
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 ONE_SHOT = PEERS / "rust_v2/bin/v2_one_shot_client"
@@ -203,91 +199,6 @@ class Checker(check_v2.Checker):
 CHECKER = Checker(argparse.Namespace(repo=None, schemas=str(SDK2 / "schema"), next=None))
 
 
-def as_v1(message):
-    """A v2 client's message as a v1 client sends it; None for those that v1 does not have."""
-    names = {"auth/login": "authenticate", "auth/logout": "logout"}
-    message = {**message, **({"method": names.get(message["method"], message["method"])} if "method" in message else {})}
-    params = message.get("params")
-    if message.get("method") == "initialize":
-        capabilities = {"auth": {"terminal": True}, "elicitation": {"form": {}, "url": {}}}
-        message["params"] = {"protocolVersion": 1, "clientInfo": params["info"], "clientCapabilities": capabilities}
-    elif message.get("method") == "session/set_config_option":
-        message["params"] = {name: value for name, value in params.items() if (name, value) != ("type", "id")}
-    elif message.get("method") == "session/resume" and params.get("replayFrom"):
-        message["method"] = "session/load"
-        message["params"] = {name: value for name, value in params.items() if name != "replayFrom"}
-    return message
-
-
-def play(messages, relay):
-    """(way, message) as a v1 client sees it when the v2 agent of the recording plays its part, in its order."""
-    wires, over = queue.Queue(), threading.Event()
-    listener = Listener("tcp", None, lambda wire: (wires.put(wire), over.wait()))
-    process = Relay([relay, "connect", "--guard", "never", "--agent-protocol", "2", listener.endpoint], listens=False)
-    client, agent, seen, skipped, marks = process.stdio(), None, [], set(), queue.Queue()
-
-    def read():
-        while body := client.receive(60):
-            message = json.loads(body)
-            marks.put(message) if message.get("method") == "_mark" else seen.append(("a2c", message))
-    threading.Thread(target=read, daemon=True).start()
-    for way, message in messages:
-        if way == "a2c":
-            if "method" in message or message["id"] not in skipped:
-                agent.send(json.dumps(message).encode())
-                # The relay has handled it when this has arrived.
-                agent.send(b'{"jsonrpc":"2.0","method":"_mark"}')
-                marks.get(timeout=10)
-            continue
-        if message.get("method") in ("session/load", "session/set_mode", "authenticate") or agent and message.get("method") == "initialize":
-            skipped.add(message["id"])
-            continue
-        message = as_v1(message)
-        seen.append((way, message))
-        client.send(json.dumps(message).encode())
-        agent = agent or wires.get(timeout=10)
-        try:
-            agent.receive(1)
-        except TimeoutError:
-            print("the agent does not get: %.150s" % json.dumps(message))
-    client.end()
-    over.set()
-    process.stop()
-    return seen
-
-
-def recorded(path):
-    """The recorded messages, without batches and null ids."""
-    lines = [json.loads(line) for line in open(path)]
-    return [(line["dir"], line["msg"]) for line in lines if isinstance(line.get("msg"), dict) and line["msg"].get("id", 0) is not None]
-
-
-def by_turn(messages):
-    """{(prompt or method, how often it was there before): the agent's text that follows}."""
-    turns, count = [["", ""]], Counter()
-    for _, message in messages:
-        params = message.get("params") or {}
-        if message.get("method") in ("session/prompt", "session/load"):
-            turns.append(["".join(block.get("text", "") for block in params.get("prompt", [])) or message["method"], ""])
-        if message.get("method") == "session/update" and params["update"]["sessionUpdate"] == "agent_message_chunk":
-            turns[-1][1] += params["update"]["content"].get("text", "")
-    return {(name, count.update([name]) or count[name]): text for name, text in turns}
-
-
-def compare(folder, relay):
-    """Prints how the converted recording differs from that of the same turns in v1."""
-    mine, theirs = play(recorded(next(folder.glob("*.v2.jsonl"))), relay), recorded(next(folder.glob("*.v1.jsonl")))
-    kinds = [Counter(kind_of(message).split(" ")[0] + " " + kind_of(message).partition(" ")[2].strip("0123456789")
-                     for way, message in messages if way == "a2c") for messages in (mine, theirs)]
-    print("%-55s %9s %9s" % ("messages to the client", "converted", "v1"))
-    for kind in sorted(kinds[0] | kinds[1]):
-        print("%-55s %9d %9d%s" % (kind, kinds[0][kind], kinds[1][kind], "" if kinds[0][kind] == kinds[1][kind] else "  differs"))
-    texts = by_turn(theirs)
-    for prompt, text in by_turn(mine).items():
-        if texts.get(prompt) != text:
-            print("text of %r: converted %r, v1 %r" % (prompt, text, texts.get(prompt)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--relay", default=RELAY)
@@ -295,15 +206,12 @@ def main():
     parser.add_argument("--way", action="append", choices=[way.name for way in BRIDGED])
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--prove", action="store_true", help="an unknown member is found in each message of the relay")
-    parser.add_argument("--recordings", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
     isolation.leave_network()
     if asked.prove:
         VersionsRun.spoil, asked.peer, asked.way = True, ["dual-version", "python-sdk"], ["stdio"]
-    if asked.recordings:
-        return compare(asked.recordings, asked.relay)
     root, runs = Path(tempfile.mkdtemp(prefix="acp-versions-")), []
     for peer in [*PEERS_V2, *PEERS_V1]:
         ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
