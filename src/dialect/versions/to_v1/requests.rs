@@ -93,8 +93,8 @@ impl ToV1 {
     fn client_prompts<'a>(&mut self, mut message: Message<'a>, id: String, out: &mut Exchange<'a>) {
         let blocks = array(&message.body, "prompt").unwrap_or_default();
         let converted: Option<Vec<_>> = blocks.iter().map(prompt_block).collect();
-        let Some(converted) = converted else {
-            let what = "acp-relay: the prompt has content of a type that ACP v1 lacks";
+        let Some(converted) = converted.filter(|blocks| !blocks.is_empty()) else {
+            let what = "acp-relay: the prompt is empty, or has content of a type that ACP v1 lacks";
             return out.other(error(&message.id, INVALID_PARAMS, what));
         };
         message.set("/prompt", Node::Array(converted));
