@@ -53,6 +53,7 @@ second_lane() {
     part "another user of the machine" python3 other_user.py "${ACP_RELAY_BIN:-../../target/debug/acp-relay}"
     part "self-test of versions.py" python3 versions.py --prove
     part "clients and agents of different versions of ACP" python3 versions.py
+    part "recordings, played to clients of v2" python3 versions_played.py
     part "curl and nghttp" ./http_tools.sh
     part "a browser as a client" node browser.mjs
     part "nginx and Caddy, configured as in the manual" python3 proxies.py

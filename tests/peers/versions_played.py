@@ -43,7 +43,7 @@ def in_version(version, message, mode):
     message, params = dict(message), message.get("params")
     method = message.get("method")
     if method == "initialize" and version == 1:
-        capabilities = {"auth": {"terminal": True}, "elicitation": {"form": {}, "url": {}}}
+        capabilities = {"auth": {"terminal": True}, "elicitation": {"form": {}, "url": {}}, "_meta": {"terminal_output": True}}
         message["params"] = {"protocolVersion": 1, "clientInfo": params["info"], "clientCapabilities": capabilities}
     elif method == "initialize":
         message["params"] = {"protocolVersion": 2, "info": params["clientInfo"], "capabilities": {}}
