@@ -40,15 +40,17 @@ from peers import AGENTS, SDK, WAYS, WORDS, Agent, Way
 from run import HERE, Run, RunError
 
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
+CROW = PEERS / "crow/bin/crow-cli"
 ONE_SHOT = PEERS / "rust_v2/bin/v2_one_shot_client"
 BRIDGED = [
     Way("stdio"),
     Way("ws-link", "ws://127.0.0.1:0/acp"),
     Way("ws", "ws://127.0.0.1:0/acp"),
     Way("http", "http://127.0.0.1:0"),
-    # The client's own transport, without `connect`. SDK 1.9 has only WebSocket.
+    # The client's own transport, without `connect` (SDK 1.9 has only WebSocket), and the agent's, without `serve`.
     Way("their-ws", "ws://127.0.0.1:0/acp", theirs="client"),
     Way("their-http", "http://127.0.0.1:0", theirs="client"),
+    Way("their-server", theirs="server"),
 ]
 # The turns of all, and those with a permission.
 TURNS = ",overlap,replayed,again,closed,once"
@@ -92,8 +94,8 @@ PEERS_V2 = [
                         "mock": {"name": "Mock", "base_url": "{llm}/v1", "wire_api": "responses", "env_key": "OPENAI_API_KEY"}}})}),
          2, ("--agent-protocol", "2")),
     # It has no tools of its own, so that the model only answers.
-    Peer(Agent("crow-v2", [str(PEERS / "crow/bin/crow-cli"), "acp2"], prompt="first", cancel_prompt="second", cancel_after=1,
-               llm=True, expect="text,end_turn,answered" + TURNS,
+    Peer(Agent("crow-v2", [str(CROW), "acp2"], server=[str(CROW), "acp2", "--http", "--port", "{port}"],
+               prompt="first", cancel_prompt="second", cancel_after=1, llm=True, expect="text,end_turn,answered" + TURNS,
                home={".agents/crow/config.yaml": {"providers": {"mock": {"api_key": "mock", "base_url": "${MOCK_LLM}/v1"}},
                                                   "models": {"mock": {"provider": "mock", "model": "mock-model"}}}},
                env={"MOCK_LLM": "{llm}"}), 2),
@@ -143,9 +145,9 @@ class VersionsRun(Run):
 
     def judge(self):
         captures = [Capture.load(log.with_suffix(""), "agent") for log in sorted(self.dir.glob("agent-*.log"))]
-        if not captures:
+        if not captures and self.way.theirs != "server":
             raise RunError("no agent was started")
-        if not self.way.theirs:
+        if self.way.theirs != "client":
             self.client = Capture.load(self.dir / "client", "client")
             captures.append(self.client)
         self.behind = captures[-1]
@@ -216,6 +218,7 @@ def main():
     for peer in [*PEERS_V2, *PEERS_V1]:
         ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
                 and not (way.theirs and peer.rust or way.name == "their-http" and peer.speaks == 2)
+                and (way.theirs != "server" or peer.agent.server)
                 and (asked.all or asked.peer or asked.way or (peer.agent.name, way.name) in SHORT)]
         if ways and not (peer.agent.installed() and (ONE_SHOT.exists() or not peer.rust)):
             print("skip  %s  not installed, see install.sh" % peer.agent.name)
