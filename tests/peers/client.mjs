@@ -59,7 +59,8 @@ const proofs = {
   cancelled: () => summary.stops[1] === "cancelled",
   answered: () => summary.stops.length > 1, // for agents that do not support cancelling
   overlap: () => summary.overlap.every((stop) => stop === "end_turn"),
-  refused: () => summary.overlap[0] === "end_turn" && typeof summary.overlap[1] === "number", // the second one
+  // The second one, unless the first had ended.
+  refused: () => summary.overlap[0] === "end_turn" && (summary.overlap[1] === "end_turn" || typeof summary.overlap[1] === "number"),
   replayed: () => summary.text !== "" && summary.replayed?.includes(summary.text),
   again: () => summary.stops[2] === "end_turn",
   withdrawn: () => summary.withdrawn === "cancelled",

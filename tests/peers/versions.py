@@ -129,7 +129,8 @@ class VersionsRun(Run):
         # `auto` in both, which is the default.
         self.DIALECTS = list(peer.options)
         self.connect_options = [] if way.name == "ws-link" else ["--no-link"]
-        self.options = ["--overlap", "[[brief]] " + WORDS if self.agent.llm else "third", "--timeout", 110]
+        self.options = ["--overlap", "[[brief]] " + WORDS if self.agent.llm else "third", "--timeout", 170]
+        self.limit = 200
         if peer.speaks == 1:
             self.CLIENT = "client2.mjs"
             self.options += ["--sdk", SDK2]
