@@ -120,8 +120,17 @@ if ! is_there versions "$want"; then
     complete versions "$want"
 fi
 
-# Two more agents of v2, for versions.py --all: 1.6 GB, so only on request. crow needs Python 3.13.
+# More peers of v2, for versions.py --all: 1.6 GB, so only on request. crow needs Python 3.13.
 if [ -n "${ACP_RELAY_PEERS_ALL:-}" ]; then
+    # The Rust SDK's examples of v2; compiling them takes minutes.
+    want="agent-client-protocol $rust_v2"
+    if ! is_there rust_v2 "$want"; then
+        begin rust_v2 "$want"
+        CARGO_TARGET_DIR="$peers/rust_v2/target" CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug \
+            --root "$peers/rust_v2" agent-client-protocol --version "$rust_v2" \
+            --features stdio,process,unstable_protocol_v2 --example simple_agent_v2 --example v2_one_shot_client
+        complete rust_v2 "$want"
+    fi
     want="codex-acp $codex"
     if ! is_there codex "$want"; then
         begin codex "$want"
@@ -290,14 +299,5 @@ if [ -n "$rust" ]; then
     wait "$rust"
     trap - EXIT
     complete rust "$want_rust"
-fi
-# Its examples of v2, which share what was compiled.
-want="agent-client-protocol $rust_v2"
-if ! is_there rust_v2 "$want"; then
-    begin rust_v2 "$want"
-    CARGO_TARGET_DIR="$peers/rust" CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root "$peers/rust_v2" \
-        agent-client-protocol --version "$rust_v2" --features stdio,process,unstable_protocol_v2 \
-        --example simple_agent_v2 --example v2_one_shot_client
-    complete rust_v2 "$want"
 fi
 echo "peers: ready in $peers"
