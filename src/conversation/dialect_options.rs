@@ -142,9 +142,13 @@ impl DialectOptions {
         mut configured: [Option<Version>; 2],
     ) -> Self {
         for (side, configured) in self.sides.iter().zip(&mut configured) {
-            if side.is_v2 {
-                configured.get_or_insert(Version::Two);
-            }
+            let is_named = side.translator.is_some() && side.detect_in == 0;
+            match (side.is_v2, is_named) {
+                (true, _) => configured.get_or_insert(Version::Two),
+                // A table is for a dialect of v1.
+                (false, true) => configured.get_or_insert(Version::One),
+                (false, false) => continue,
+            };
         }
         let library = Arc::clone(&self.library);
         let negotiation = Negotiation::new(library, limits, policies, configured);
@@ -189,9 +193,29 @@ impl DialectOptions {
 
     /// Takes the client's `initialize`.
     pub(super) fn ask_version(&mut self, frame: &Frame, at: &Envelope) -> Offer {
-        match &mut self.negotiation {
-            Some(negotiation) => negotiation.ask(frame, at),
-            None => Offer::Pass,
+        let Some(negotiation) = &mut self.negotiation else {
+            return Offer::Pass;
+        };
+        let offer = negotiation.ask(frame, at);
+        self.settle_versions();
+        offer
+    }
+
+    /// Ends the negotiation once both versions are known.
+    fn settle_versions(&mut self) {
+        let Some(negotiation) = self
+            .negotiation
+            .take_if(|negotiation| negotiation.is_done())
+        else {
+            return;
+        };
+        for (own, version) in self.sides.iter_mut().zip(negotiation.spoken()) {
+            // Tables are for dialects of v1.
+            if version == Some(Version::Two) {
+                own.translator = None;
+                own.detect_in = 0;
+                own.is_v2 = true;
+            }
         }
     }
 
@@ -220,18 +244,7 @@ impl DialectOptions {
             return VersionAnswer::Pass;
         };
         let answer = negotiation.answered(frame, at, may_retry, now);
-        if negotiation.is_done() {
-            let spoken = negotiation.spoken();
-            self.negotiation = None;
-            for (own, version) in self.sides.iter_mut().zip(spoken) {
-                // Tables are for dialects of v1.
-                if version == Some(Version::Two) {
-                    own.translator = None;
-                    own.detect_in = 0;
-                    own.is_v2 = true;
-                }
-            }
-        }
+        self.settle_versions();
         match answer {
             Answer::Pass => VersionAnswer::Pass,
             Answer::Send(frame) => VersionAnswer::Send(frame),

@@ -1,7 +1,8 @@
 //! Scripted conversations of a v1 and a v2 peer, run through the relay's conversation in virtual
 //! time.
 //!
-//! A conversation has `name`, `steps` and, optionally, `policies`; a step is `{"from", "in", "out"}`,
+//! A conversation has `name`, `steps` and, optionally, `policies`, of which only
+//! `hybrid-initialize=on` is not the default of a relay; a step is `{"from", "in", "out"}`,
 //! what a side sends and what the relay then sends to either, or `{"after_ms", "out"}`. Compared is
 //! what each side gets, in order. Ids that the relay makes match up to renaming, and what it says of
 //! itself is not compared: texts of errors, `_meta["acp-relay"]`, `data.relay`.
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::conversation::{
     Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox,
 };
-use crate::dialect::versions::VersionPolicies;
+use crate::dialect::versions::{HybridInitialize, VersionPolicies};
 use crate::dialect::{Library, VectorResult};
 use crate::jsonrpc::{Frame, Limits, Side, reply};
 
@@ -118,7 +119,10 @@ impl Script {
     }
 
     fn policies(&self) -> Result<VersionPolicies, String> {
-        let mut policies = VersionPolicies::default();
+        let mut policies = VersionPolicies {
+            hybrid_initialize: HybridInitialize::On,
+            ..VersionPolicies::default()
+        };
         for (name, value) in &self.policies {
             policies.set(name, value).map_err(|error| error.0)?;
         }

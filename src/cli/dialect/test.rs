@@ -27,7 +27,8 @@ bytes and requests, which this command does not run: they are counted as skipped
 A conversation between v1 and v2 is one JSON object on a line as well: `name`, `steps`, `policies`. A
 step is {\"from\": \"client\" or \"agent\", \"in\": message, \"out\": [{\"to\", \"msg\", \"fresh\"}]}, or
 {\"after_ms\": time, \"out\"} in virtual time; `fresh`: to an agent that was started again. What each
-side gets is compared in its order; each step that differs is named.
+side gets is compared in its order; each step that differs is named. `initialize` has the members of
+both versions (the policy hybrid-initialize=on).
 
 Exit codes: 0 none failed; 1 one failed, a line is no vector, or a file has none; 64 usage; 65 a table
 has faults; 66 a file cannot be read.")]

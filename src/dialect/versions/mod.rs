@@ -26,5 +26,5 @@ mod traits;
 pub use bridge::VersionBridge;
 pub use exchange::V2_DIALECT;
 pub use negotiation::{Answer, Negotiation, Offer};
-pub use policies::{PolicyError, VersionPolicies};
+pub use policies::{HybridInitialize, PolicyError, TerminalDisplay, VersionPolicies};
 pub use traits::Version;

@@ -13,7 +13,7 @@ use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, error};
 use super::initialize::{
     Offered, offer, traits_of_agent, traits_of_client, traits_of_new_agent, traits_of_new_client,
 };
-use super::policies::VersionPolicies;
+use super::policies::{HybridInitialize, VersionPolicies};
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
 use super::traits::Version;
@@ -149,11 +149,23 @@ impl Negotiation {
             params: message.body.to_static(),
             refused: None,
         };
+        if self.configured[1] == Some(client) {
+            self.state = Stage::Done([client; 2]);
+            return Offer::Pass;
+        }
         let version = self.configured[1].unwrap_or(client);
-        let is_plain = !self.policies.hybrid_initialize && version == client;
+        let has_both = match self.policies.hybrid_initialize {
+            HybridInitialize::V2 => client == Version::Two,
+            HybridInitialize::On => true,
+            HybridInitialize::Off => false,
+        };
+        let is_plain = !has_both && version == client;
         let sent = match is_plain {
             true => Offer::Pass,
-            false => Offer::Send(asked.frame(Offered::hybrid(version))),
+            false => Offer::Send(asked.frame(match self.configured[1] {
+                Some(Version::One) => Offered::PLAIN_V1,
+                _ => Offered::hybrid(version),
+            })),
         };
         self.state = Stage::Asked(asked);
         sent

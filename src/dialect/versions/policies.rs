@@ -7,8 +7,8 @@ use crate::jsonrpc::parse_duration;
 /// The policies of the conversion between v1 and v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionPolicies {
-    /// The client's `initialize` is sent with the members of both versions.
-    pub hybrid_initialize: bool,
+    /// Whose `initialize` is sent with the members of both versions.
+    pub hybrid_initialize: HybridInitialize,
     /// When a v2 client's prompt is acknowledged: after this time, or with the first sign of work
     /// of the v1 agent. Zero: at once.
     pub ack_after: Duration,
@@ -29,6 +29,19 @@ pub struct VersionPolicies {
     pub refuse_second_prompt: bool,
 }
 
+/// Whose first `initialize` is sent with the members of both versions. No agent that speaks only v2
+/// was found that accepts an offer of v1 for them, while what passes between two sides of v1 is not
+/// to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HybridInitialize {
+    /// That of clients of v2.
+    V2,
+    /// That of all.
+    On,
+    /// None.
+    Off,
+}
+
 /// How a v1 client is shown the terminals of a v2 agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalDisplay {
@@ -47,7 +60,7 @@ pub struct PolicyError(pub String);
 impl Default for VersionPolicies {
     fn default() -> Self {
         Self {
-            hybrid_initialize: true,
+            hybrid_initialize: HybridInitialize::V2,
             ack_after: Duration::from_millis(500),
             idle_grace: Duration::from_millis(250),
             buffer_out_of_turn: false,
@@ -63,7 +76,7 @@ impl Default for VersionPolicies {
 impl VersionPolicies {
     /// The names of the policies, with the values that each takes; the first is the default.
     pub const NAMES: [(&str, &str); 9] = [
-        ("hybrid-initialize", "on, off"),
+        ("hybrid-initialize", "v2, on, off"),
         ("ack-after", "500ms, any time; 0s: at once"),
         ("idle-grace", "250ms, any time"),
         ("out-of-turn", "forward, buffer"),
@@ -88,7 +101,9 @@ impl VersionPolicies {
             )));
         };
         match (name, value, parse_duration(value).ok()) {
-            ("hybrid-initialize", "on" | "off", _) => self.hybrid_initialize = value == "on",
+            ("hybrid-initialize", "v2", _) => self.hybrid_initialize = HybridInitialize::V2,
+            ("hybrid-initialize", "on", _) => self.hybrid_initialize = HybridInitialize::On,
+            ("hybrid-initialize", "off", _) => self.hybrid_initialize = HybridInitialize::Off,
             ("ack-after", _, Some(time)) => self.ack_after = time,
             ("idle-grace", _, Some(time)) => self.idle_grace = time,
             ("out-of-turn", "forward" | "buffer", _) => {

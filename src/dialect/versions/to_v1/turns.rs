@@ -180,12 +180,17 @@ impl Turns {
         if prompt.idle.is_some() {
             prompt.grace = Some(out.now + out.policies.idle_grace);
         }
+        // An agent that goes on in v1 sends no idle state.
+        let reason = text(&answer.body, "stopReason").filter(|_| message.is_none());
+        let reason = reason.map(|reason| REASONS.into_iter().find(|known| *known == reason));
         message.into_iter().for_each(|own| self.remember(own));
-        if is_closed {
-            let over = self.end(is_it, Some("cancelled"), out);
-            ended.shown.extend(over.shown);
-            ended.answers.extend(over.answers);
-        }
+        let over = match (is_closed, reason) {
+            (true, _) => self.end(is_it, Some("cancelled"), out),
+            (false, Some(reason)) => self.end(is_it, reason.or(Some("end_turn")), out),
+            (false, None) => return ended,
+        };
+        ended.shown.extend(over.shown);
+        ended.answers.extend(over.answers);
         ended
     }
 

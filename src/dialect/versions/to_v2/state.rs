@@ -172,7 +172,7 @@ impl ToV2 {
                 return refuse(&id, INVALID_PARAMS, what, out);
             }
             "initialize" => {
-                let what = "acp-relay: the connection is initialised";
+                let what = "acp-relay: the connection is initialized already";
                 return refuse(&id, INVALID_REQUEST, what, out);
             }
             method if is_passed(method, &CLIENT_REQUESTS) => {
