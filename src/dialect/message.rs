@@ -93,6 +93,18 @@ impl<'a> Message<'a> {
         self.body.take(own_pointer(at).names())
     }
 
+    /// A copy that outlives the frame, without the members that JSON-RPC does not define.
+    pub(super) fn to_static(&self) -> Message<'static> {
+        let body = match &self.body {
+            Node::Absent => Node::Absent,
+            body => body.to_static(),
+        };
+        Message {
+            size: self.size,
+            ..Message::new(self.kind, self.id.clone(), &self.method, body)
+        }
+    }
+
     /// A `session/update` that the bridge makes.
     pub(super) fn update(session: Node<'a>, update: Node<'a>) -> Self {
         let body = Node::object(vec![("sessionId", session), ("update", update)]);

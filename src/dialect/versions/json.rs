@@ -5,6 +5,17 @@ use std::borrow::Cow;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::{Node, ValueRef};
 
+/// The members of a session in a list, in both versions.
+pub(super) const LISTED: [&str; 7] = [
+    "sessionId",
+    "cwd",
+    "additionalDirectories",
+    "title",
+    "updatedAt",
+    "archived",
+    "_meta",
+];
+
 /// The member of that name; `null` is one.
 pub(super) fn member<'t, 'a>(object: &'t Node<'a>, name: &str) -> Option<ValueRef<'t, 'a>> {
     match ValueRef::Node(object).child(name)? {

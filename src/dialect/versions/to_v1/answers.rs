@@ -4,7 +4,7 @@ use crate::dialect::message::Message;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::{Exchange, INTERNAL_ERROR};
-use crate::dialect::versions::json::{array, member, only, set, value};
+use crate::dialect::versions::json::{LISTED, array, member, only, set, value};
 use crate::jsonrpc::Kind;
 
 /// A draft of v2: the agent does not speak the version.
@@ -52,17 +52,6 @@ const RESULTS: [(&str, &[&str]); 10] = [
     ("elicitation/create", &["action", "content", "_meta"]),
 ];
 
-/// The members of a session in a list.
-const SESSION: [&str; 7] = [
-    "sessionId",
-    "cwd",
-    "additionalDirectories",
-    "title",
-    "updatedAt",
-    "archived",
-    "_meta",
-];
-
 /// Leaves out what the other version does not define of a request or a result.
 pub(super) fn close(message: &mut Message<'_>, out: &mut Exchange<'_>) {
     let methods: &[(&str, &[&str])] = match message.kind {
@@ -86,7 +75,7 @@ pub(super) fn close(message: &mut Message<'_>, out: &mut Exchange<'_>) {
         body = Node::Object(Vec::new());
     }
     if let Some(all) = array(&body, "sessions") {
-        let all = all.iter().map(|session| only(session, &SESSION)).collect();
+        let all = all.iter().map(|session| only(session, &LISTED)).collect();
         set(&mut body, "sessions", Node::Array(all));
     }
     if !matches!(message.body, Node::Absent) || message.kind == Kind::Result {
@@ -96,7 +85,7 @@ pub(super) fn close(message: &mut Message<'_>, out: &mut Exchange<'_>) {
 
 /// An error of the agent for a v1 client.
 pub(super) fn error_for_v1(answer: &Message<'_>) -> Message<'static> {
-    let mut made = kept(answer);
+    let mut made = answer.to_static();
     if has_code(answer, UNSUPPORTED_VERSION) {
         let code = INTERNAL_ERROR.to_string().into_bytes();
         set(&mut made.body, "code", Node::owned(code));
@@ -109,13 +98,4 @@ pub(super) fn has_code(answer: &Message<'_>, code: i32) -> bool {
     let found = value(&answer.body, "code");
     answer.kind == Kind::Error
         && found.is_some_and(|found| *found.json() == *code.to_string().as_bytes())
-}
-
-/// A copy of the message that outlives its frame.
-pub(super) fn kept(message: &Message<'_>) -> Message<'static> {
-    let body = match &message.body {
-        Node::Absent => Node::Absent,
-        body => body.to_static(),
-    };
-    Message::new(message.kind, message.id.clone(), &message.method, body)
 }

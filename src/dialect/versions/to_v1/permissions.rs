@@ -168,7 +168,7 @@ pub(super) fn answered<'a>(
     (answer, after)
 }
 
-/// The outcome of a request that nobody decided.
+/// The outcome of a request without a decision.
 pub(super) fn cancelled() -> Node<'static> {
     Node::raw(br#"{"outcome":"cancelled"}"#)
 }

@@ -1,6 +1,6 @@
 //! The client's requests, and the agent's answers to them.
 
-use super::answers::{close, error_for_v1, kept};
+use super::answers::{close, error_for_v1};
 use super::asked::{FromClient, Open};
 use super::content::prompt_block;
 use super::methods::{ignored, is_for_agents};
@@ -259,7 +259,7 @@ impl ToV1 {
             }
             return;
         }
-        let mut made = kept(message);
+        let mut made = message.to_static();
         close(&mut made, out);
         let id = open
             .session

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use hashlink::LinkedHashMap;
 
-use super::answers::kept;
 use super::session::{Session, display};
 use crate::dialect::message::Message;
 use crate::dialect::translation::DialectEvent;
@@ -100,7 +99,7 @@ impl Sessions {
             out.note(
                 DialectEvent::Dropped,
                 "sessions",
-                "updates of a session that nobody has",
+                "updates of a session that was not opened",
             );
         }
         own.into_iter().map(|(_, message)| message).collect()
@@ -117,7 +116,7 @@ impl Sessions {
             return false;
         }
         out.rule("sessions");
-        self.held.push_back((id.to_owned(), kept(message)));
+        self.held.push_back((id.to_owned(), message.to_static()));
         let size = |held: &VecDeque<(String, Message<'static>)>| {
             held.iter()
                 .map(|(_, message)| message.body.json().len())

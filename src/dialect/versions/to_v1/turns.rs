@@ -165,7 +165,7 @@ impl Turns {
             if own == taken {
                 prompt.see_echo();
             } else {
-                // It was somebody else's.
+                // The agent has another message for the prompt.
                 ended.shown = std::mem::take(&mut prompt.held);
                 prompt.echo = None;
                 if std::mem::take(&mut prompt.is_echoed) {

@@ -1,6 +1,5 @@
 //! Updates of sessions that no result has named yet.
 
-use super::turns::keep;
 use crate::dialect::message::Message;
 
 /// How much is held, in messages and in bytes.
@@ -31,7 +30,7 @@ impl Held {
         let bytes = self.bytes.saturating_add(message.size);
         if self.updates.len() < MAX_HELD.0 && bytes <= MAX_HELD.1 {
             self.bytes = bytes;
-            self.updates.push((session, keep(message)));
+            self.updates.push((session, message.to_static()));
         }
     }
 

@@ -11,23 +11,12 @@ use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::{
     Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, error, result,
 };
-use crate::dialect::versions::json::{array, remove, set, text as text_of, value};
+use crate::dialect::versions::json::{LISTED, array, remove, set, text as text_of, value};
 use crate::dialect::versions::traits::AgentTraits;
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// How many sessions are remembered.
 const MAX_SESSIONS: usize = 1024;
-/// The members of a session in a list.
-const ENTRY: [&str; 7] = [
-    "sessionId",
-    "cwd",
-    "additionalDirectories",
-    "title",
-    "updatedAt",
-    "archived",
-    "_meta",
-];
-
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -265,7 +254,7 @@ pub(super) fn listed<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
         object_of(&mut message);
         let mut sessions = array(&message.body, "sessions").unwrap_or_default();
         for session in &mut sessions {
-            keep_only(session, &ENTRY);
+            keep_only(session, &LISTED);
             drop_odd_date(session, "updatedAt");
             if value(session, "additionalDirectories").is_none() {
                 remove(session, "additionalDirectories");

@@ -76,7 +76,7 @@ impl Prompt {
             ));
         }
         set(&mut message.body, "prompt", Node::Array(blocks));
-        let message = keep(message);
+        let message = message.to_static();
         Ok(Self { message, content })
     }
 }
@@ -192,7 +192,7 @@ impl Turns {
                 (false, true) if code(body) != Some(CANCELLED) => {
                     self.refuse("the prompt was cancelled", out);
                 }
-                (false, _) => out.peer(keep(message)),
+                (false, _) => out.peer(message.to_static()),
             }
             return self.finish(out);
         }
@@ -361,15 +361,6 @@ impl Turns {
 /// Whether two ids are the same, for a program that converts numbers to doubles as well.
 fn same(one: &IdBuf, other: &IdBuf) -> bool {
     one == other || one.as_id().same_double(&other.as_id())
-}
-
-/// A copy of a message that outlives its frame.
-pub(super) fn keep(message: Message<'_>) -> Message<'static> {
-    let Message { kind, id, size, .. } = message;
-    Message {
-        size,
-        ..Message::new(kind, id, &message.method, message.body.to_static())
-    }
 }
 
 /// The error for a prompt that the agent never got.
