@@ -65,6 +65,7 @@ mod translation;
 mod versions;
 
 /// The parts of a note about a dialect.
+pub use crate::dialect::versions::V2_DIALECT;
 pub use crate::dialect::{DialectEvent, FiredRule};
 pub use dialect_options::{Detection, DialectChoice, DialectOptions};
 pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};

@@ -1,9 +1,12 @@
-//! Logs notes, with a limit for each kind.
+//! Logs notes, with a limit for each kind. What is lost or made up between two versions of ACP is
+//! logged once for each event and rule, for one rule may drop something with every message.
 //!
 //! Message bodies are never logged; of a line that is not JSON, the beginning is.
 
+use std::collections::HashSet;
+
 use super::{Event, Observer};
-use crate::conversation::{DialectEvent, Note};
+use crate::conversation::{DialectEvent, Note, V2_DIALECT};
 
 /// How many notes of one name a conversation logs; further ones are logged at the level debug.
 const MAX_LOGGED: u64 = 10;
@@ -14,6 +17,8 @@ pub struct NoteLogger {
     notes: [u64; Note::NAMES.len()],
     /// Notes about dialects, by kind.
     dialect_notes: [u64; DialectEvent::ALL.len()],
+    /// The conversions between versions that were logged.
+    converted: HashSet<(DialectEvent, String)>,
 }
 
 impl Observer for NoteLogger {
@@ -29,6 +34,15 @@ impl Observer for NoteLogger {
             _ => (&mut self.notes[note.index()], note.name()),
         };
         *count += 1;
+        if let Some((what, rule)) = conversion(note) {
+            let is_new = self.converted.insert((what, rule.to_owned()));
+            match (is_new, is_expected(note)) {
+                (true, true) => tracing::info!(note = name, "{note}"),
+                (true, false) => tracing::warn!(note = name, "{note}"),
+                (false, _) => tracing::debug!(note = name, "{note}"),
+            }
+            return;
+        }
         let excerpt = match note {
             Note::Stray { excerpt, .. } if !excerpt.is_empty() => format!(": {excerpt}"),
             _ => String::new(),
@@ -45,6 +59,19 @@ impl Observer for NoteLogger {
         } else {
             tracing::warn!(note = name, "{note}{excerpt}{notice}");
         }
+    }
+}
+
+/// The event and the rule, if the note is about a conversion between versions; the rules are few.
+fn conversion(note: &Note) -> Option<(DialectEvent, &str)> {
+    match note {
+        Note::Dialect {
+            what,
+            dialect,
+            rule: Some(rule),
+            ..
+        } if dialect == V2_DIALECT => Some((*what, rule)),
+        _ => None,
     }
 }
 
