@@ -26,7 +26,7 @@ impl Held {
     }
 
     /// Holds an update; the ones that are too much are dropped.
-    pub(super) fn add(&mut self, session: String, message: Message<'_>) {
+    pub(super) fn add(&mut self, session: String, message: &Message<'_>) {
         let bytes = self.bytes.saturating_add(message.size);
         if self.updates.len() < MAX_HELD.0 && bytes <= MAX_HELD.1 {
             self.bytes = bytes;

@@ -350,7 +350,7 @@ impl ToV2 {
                     "update",
                     "it waits for the result with its session",
                 );
-                self.held.add(id, message);
+                self.held.add(id, &message);
             }
             None => updates::convert(self.sessions.get(&id), message, out),
         }
