@@ -22,6 +22,7 @@ goose=1.52.0
 opencode=1.18.34
 claude=0.101.0
 codex=2.6.0
+acpx=0.19.1
 crow=0.1.48
 rust_v2=5.0.0
 jsonschema=4.26.0
@@ -58,7 +59,7 @@ if ! is_there rust "$want_rust"; then
     echo "peers: building rust ($want_rust)"
     # Compiled dependencies are kept: a change here does not rebuild the SDK.
     rm -f "$peers/rust/.installed"
-    CARGO_TARGET_DIR="$peers/rust" cargo build --quiet --locked --manifest-path "$here/rust_sdk/Cargo.toml" &
+    CARGO_TARGET_DIR="$peers/rust" CARGO_PROFILE_DEV_DEBUG=0 cargo build --quiet --locked --manifest-path "$here/rust_sdk/Cargo.toml" &
     rust=$!
     # A failure before it ends stops it.
     trap 'kill $rust 2> /dev/null || true' EXIT
@@ -130,6 +131,12 @@ if [ -n "${ACP_RELAY_PEERS_ALL:-}" ]; then
             --root "$peers/rust_v2" agent-client-protocol --version "$rust_v2" \
             --features stdio,process,unstable_protocol_v2 --example simple_agent_v2 --example v2_one_shot_client
         complete rust_v2 "$want"
+    fi
+    want="acpx $acpx"
+    if ! is_there acpx "$want"; then
+        begin acpx "$want"
+        npm install --prefix "$peers/acpx" --ignore-scripts --no-audit --no-fund --loglevel=error "acpx@$acpx"
+        complete acpx "$want"
     fi
     want="codex-acp $codex"
     if ! is_there codex "$want"; then

@@ -4,11 +4,11 @@
     versions.py [--relay BINARY] [--peer NAME]... [--way NAME]... [--all] [--jobs N] [--keep]
     versions.py --prove                  the validation finds an unknown member in each message
 
-The clients are client.mjs (TypeScript SDK 1.9), client2.mjs (the v2 side of SDK 2.4), and `v2_one_shot_client` of
-the Rust SDK, which sends one prompt. The others hold a whole conversation over every way: a prompt with a
-permission, one that is cancelled, the same with the permission open, one during which a second one is sent, the
-history of the session in use, one more prompt, and the end of the session during another one. A tee captures
-both sides of the relay.
+The clients are client.mjs (TypeScript SDK 1.9) and client2.mjs (the v2 side of SDK 2.4), which hold a whole
+conversation over every way: a prompt with a permission, one that is cancelled, the same with the permission open,
+one during which a second one is sent, the history of the session in use, one more prompt, and the end of the
+session during another one; and programs that send one prompt: `v2_one_shot_client` of the Rust SDK, acpx, and
+goose, which uses the agent as its model. A tee captures both sides of the relay.
 A run passes when every step happened, every message that the relay sends is valid by its method in the
 version of the peer that gets it (check_v2.py: unknown members are errors), no request stays unanswered, and
 no process is left. Without --all only the runs in `SHORT` are made.
@@ -36,12 +36,19 @@ if not importlib.util.find_spec("jsonschema"):
 import check_v2
 import isolation
 from capture import Capture, kind_of
-from peers import AGENTS, SDK, WAYS, WORDS, Agent, Way
+from peers import AGENTS, GOOSE, SDK, WAYS, WORDS, Agent, Way
 from run import HERE, Run, RunError
 
 SDK2 = PEERS / "npm2/node_modules/@agentclientprotocol/sdk"
 CROW = PEERS / "crow/bin/crow-cli"
-ONE_SHOT = PEERS / "rust_v2/bin/v2_one_shot_client"
+# The clients that send one prompt: the program, and its arguments for an agent's command and the prompt.
+ONE_PROMPT = {
+    "rust": (PEERS / "rust_v2/bin/v2_one_shot_client", lambda agent, prompt: ["--command", agent, prompt]),
+    "acpx": (PEERS / "acpx/node_modules/acpx/dist/cli.js",
+             lambda agent, prompt: ["--agent", agent, "--approve-all", "exec", prompt]),
+    # Its provider `claude-acp` runs a program of the name `claude-agent-acp`.
+    "goose": (GOOSE, lambda agent, prompt: ["run", "--no-session", "--text", prompt]),
+}
 BRIDGED = [
     Way("stdio"),
     Way("ws-link", "ws://127.0.0.1:0/acp"),
@@ -64,7 +71,7 @@ class Peer:
     agent: Agent
     speaks: int
     options: tuple = ()
-    rust: bool = False  # with the client of the Rust SDK
+    client: str = ""  # one of `ONE_PROMPT`
 
 
 def known(agent_name, **changes):
@@ -109,8 +116,16 @@ PEERS_V1 = [
     Peer(known("python-sdk", expect="text,end_turn,answered,overlap,again,once"), 1),
     Peer(known("ts-sdk", expect="text,tool_call,permission,end_turn,cancelled,overlap,again,closed,once"), 1),
 ]
-PEERS_V1 += [replace(peer, agent=replace(peer.agent, name=peer.agent.name + "-rust", home=peer.agent.home), rust=True)
-             for peer in PEERS_V1 if peer.agent.name != "gemini-cli"]
+
+
+def with_client(peer, client):
+    return replace(peer, agent=replace(peer.agent, name="%s-%s" % (peer.agent.name, client)), client=client)
+
+
+PEERS_V1 += [with_client(peer, "rust") for peer in PEERS_V1 if peer.agent.name != "gemini-cli"]
+# goose sets a mode of claude's before its prompt.
+PEERS_V2 += [with_client(PEERS_V2[0], "goose"),
+             *(with_client(peer, "acpx") for peer in PEERS_V2 if peer.agent.name != "dual-offered-2")]
 # The runs of check.sh.
 SHORT = [("claude-v2", "stdio"), ("dual-version", "http"), ("rust-v2", "ws-link"), ("gemini-cli", "ws"), ("goose", "stdio"),
          ("python-sdk", "their-http"), ("python-sdk-rust", "stdio")]
@@ -137,10 +152,20 @@ class VersionsRun(Run):
         self.count = Counter()
 
     def converse(self, env, peer):
-        if not self.peer.rust:
+        if not self.peer.client:
             return super().converse(env, peer)
-        words = [ONE_SHOT, "--command", shlex.join(map(str, peer[1:])), self.agent.prompt]
+        program, words = ONE_PROMPT[self.peer.client]
+        agent = shlex.join(map(str, peer[1:]))
+        if self.peer.client == "goose":
+            stand_in = self.dir / "bin/claude-agent-acp"
+            stand_in.parent.mkdir()
+            stand_in.write_text("#!/bin/sh\nexec %s\n" % agent)
+            stand_in.chmod(0o755)
+            env = {**env, "PATH": "%s:%s" % (stand_in.parent, env["PATH"]), "GOOSE_PROVIDER": "claude-acp", "GOOSE_MODEL": "current"}
+        words = [*(["node"] if program.suffix == ".js" else []), program, *words(agent, self.agent.prompt)]
         done = subprocess.run(words, env=env, cwd=self.workspace, capture_output=True, text=True, timeout=self.limit)
+        (self.dir / "client.stdout").write_text(done.stdout)
+        (self.dir / "client.stderr").write_text(done.stderr)
         if done.returncode or not done.stdout.strip():
             self.wrong.append("the client's exit code is %d: %s" % (done.returncode, done.stderr))
 
@@ -218,10 +243,10 @@ def main():
     root, runs = Path(tempfile.mkdtemp(prefix="acp-versions-")), []
     for peer in [*PEERS_V2, *PEERS_V1]:
         ways = [way for way in BRIDGED if way.name in (asked.way or [way.name]) and peer.agent.name in (asked.peer or [peer.agent.name])
-                and not (way.theirs and peer.rust or way.name == "their-http" and peer.speaks == 2)
+                and not (way.theirs and peer.client or way.name == "their-http" and peer.speaks == 2)
                 and (way.theirs != "server" or peer.agent.server)
                 and (asked.all or asked.peer or asked.way or (peer.agent.name, way.name) in SHORT)]
-        if ways and not (peer.agent.installed() and (ONE_SHOT.exists() or not peer.rust)):
+        if ways and not (peer.agent.installed() and (not peer.client or ONE_PROMPT[peer.client][0].exists())):
             print("skip  %s  not installed, see install.sh" % peer.agent.name)
             continue
         runs += [VersionsRun(peer, way, [asked.relay], root) for way in ways]
