@@ -17,7 +17,7 @@
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
 //!   allocator, threads, signals and files; `random` is the system's random numbers,
-//!   `announcement` records for other programs of the user where relays listen. `console` is
+//!   `snippets` shows faults in files, `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
 //!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
 //! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
@@ -77,6 +77,7 @@ mod serve;
 mod shell;
 mod short_help;
 mod shutdown;
+mod snippets;
 mod state;
 mod status;
 mod status_text;

@@ -43,8 +43,10 @@ pub(super) enum Tone {
     Client,
     /// Sent by the agent.
     Agent,
-    /// A failure.
+    /// A failure, or what is missing.
     Bad,
+    /// What is added.
+    Good,
     /// Unusual.
     Odd,
     /// Less important.
@@ -65,6 +67,26 @@ impl Paint {
         }
     }
 
+    /// Whether it colours.
+    pub(super) const fn is_enabled(self) -> bool {
+        self.enabled
+    }
+
+    /// The lines of a difference, the removed ones red and the added ones green.
+    pub(super) fn diff(self, lines: &[String]) -> String {
+        let line = |line: &String| {
+            let tone = match line.as_bytes().first() {
+                Some(b'-') => Some(Tone::Bad),
+                Some(b'+') => Some(Tone::Good),
+                _ => None,
+            };
+            let text = printable(line.as_bytes());
+            let text = tone.map_or_else(|| text.clone(), |tone| self.tone(tone, &text));
+            format!("    {text}\n")
+        };
+        lines.iter().map(line).collect()
+    }
+
     /// Colours a text.
     pub(super) fn tone(self, tone: Tone, text: &str) -> String {
         if !self.enabled {
@@ -72,7 +94,7 @@ impl Paint {
         }
         let code = match tone {
             Tone::Client => "36",
-            Tone::Agent => "32",
+            Tone::Agent | Tone::Good => "32",
             Tone::Bad => "31",
             Tone::Odd => "33",
             Tone::Faint => "2",

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::jsonrpc::{Envelope, Frame};
+use crate::jsonrpc::{Envelope, Frame, Side};
 
 /// A method's name that outlives its message; a name of the protocol needs no allocation.
 pub type MethodName = Cow<'static, str>;
@@ -39,6 +39,25 @@ pub(crate) fn is_canonical(method: &str) -> bool {
     canonical(method.as_bytes()).is_some()
 }
 
+/// The side that sends the requests or notifications of that canonical method, if only one does.
+pub(super) fn sender(method: &str) -> Option<Side> {
+    match canonical(method.as_bytes())? {
+        "$/cancel_request" => None,
+        "session/update"
+        | "session/request_permission"
+        | "elicitation/complete"
+        | "elicitation/create"
+        | "fs/read_text_file"
+        | "fs/write_text_file"
+        | "terminal/create"
+        | "terminal/kill"
+        | "terminal/output"
+        | "terminal/release"
+        | "terminal/wait_for_exit" => Some(Side::Agent),
+        _ => Some(Side::Client),
+    }
+}
+
 /// The name of that canonical method.
 fn canonical(method: &[u8]) -> Option<&'static str> {
     number(method).map(|number| CANONICAL[number])
@@ -53,7 +72,7 @@ pub(super) fn number(method: &[u8]) -> Option<usize> {
 pub(super) const METHODS: usize = 25;
 
 /// The most frequent ones come first.
-const CANONICAL: [&str; METHODS] = [
+pub(super) const CANONICAL: [&str; METHODS] = [
     "session/update",
     "session/prompt",
     "session/request_permission",

@@ -5,14 +5,19 @@
 
 use std::mem::discriminant;
 
+use super::methods::{CANONICAL, is_known};
 use super::pointer::JsonPointer;
 use super::table::{
     Case, Expect, FaultList, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector, Table, Way,
 };
 use super::text;
+use crate::jsonrpc::nearest;
 
 /// Maximum depth of rows in rows.
 const MAX_DEPTH: usize = 16;
+
+/// Methods of the unstable protocol with names like those of others.
+const UNSTABLE: [&str; 2] = ["session/set_model", "session/fork"];
 
 /// Checks a whole table; `places` are the indexes of its rules in the file.
 pub(super) fn check(table: &Table, places: &[usize], faults: &FaultList<'_>) {
@@ -42,6 +47,36 @@ pub(super) fn check(table: &Table, places: &[usize], faults: &FaultList<'_>) {
     }
 }
 
+/// Reports what a table without faults should have.
+pub(super) fn advise(table: &Table, faults: &FaultList<'_>) {
+    for (at, rule) in table.rules.iter().enumerate() {
+        let place = format!("/rules/{at}");
+        if rule.why.is_empty() {
+            let remedy = "add `why`: what the peer does, and how that is known";
+            faults.add(&place, "the rule has no reason", remedy);
+        }
+        if rule.examples().is_empty() {
+            let remedy = "add one message in both columns to `examples`";
+            faults.add(&place, "the rule has no example", remedy);
+        }
+        let name = rule.on.what.names().canonical.as_deref();
+        if let Some((name, near)) = name.and_then(|name| Some((name, nearest_method(name)?))) {
+            let what = format!("ACP v1 has no method `{name}`");
+            faults.add(
+                &format!("{place}/on"),
+                what,
+                format!("did you mean `{near}`?"),
+            );
+        }
+    }
+}
+
+/// The method of ACP that was probably meant by an unknown one.
+fn nearest_method(method: &str) -> Option<&'static str> {
+    let is_meant = is_known(method) || UNSTABLE.contains(&method) || method == "*";
+    nearest(method, CANONICAL).filter(|_| !is_meant)
+}
+
 /// The check of one table.
 struct Validation<'t> {
     table: &'t Table,
@@ -62,10 +97,6 @@ impl Validation<'_> {
             let what = format!("the id `{}` is taken", rule.id);
             fault("/id", what, "ids are unique; choose another");
         }
-        if rule.examples().is_empty() {
-            let remedy = "add one message in both columns";
-            fault("", "the rule has no example".into(), remedy);
-        }
         let names = rule.on.what.names();
         if names.dialect.is_none() && names.canonical.is_none() {
             let remedy = "add dialect, canonical or both";
@@ -75,9 +106,11 @@ impl Validation<'_> {
         // a fault.
         let clash = (0..at).find_map(|other| Some((other, self.clash(at, other)?)));
         if let Some((other, way)) = clash {
-            let (id, place) = (&self.table.rules[other].id, self.places[other]);
+            let id = &self.table.rules[other].id;
+            let place = format!("/rules/{}", self.places[other]);
+            let place = self.faults.written(&place);
             let what = format!(
-                "both this rule and `{id}` (the rule at /rules/{place}) can be for one message when \
+                "both this rule and `{id}` (the rule at {place}) can be for one message when \
                  {way} it"
             );
             let remedy = "make them cases of one rule, or let the guards exclude each other";

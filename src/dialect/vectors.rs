@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
 
 use super::library::{Library, Source};
-use super::table::{Rule, Selector, Table, TableFault, TableFaults, Way, place_of};
+use super::table::{Document, Rule, Selector, Table, TableFaults, Way};
 use super::text;
 use super::translation::Translation;
 use super::translator::Translator;
@@ -109,9 +110,21 @@ pub struct VectorResult {
     pub way: &'static str,
     /// The failure; `None` when it passed.
     pub fault: Option<String>,
+    /// The lines that are expected (`-`) and those that were made (`+`), if that is the failure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<String>,
     /// The part of the vector that was not run, because it is outside of translation.
     pub skipped: Option<&'static str>,
 }
+
+/// Why a vector fails.
+struct Mismatch {
+    what: String,
+    diff: Vec<String>,
+}
+
+/// Maximum number of lines that are compared with each other; longer texts are replaced as a whole.
+const MAX_COMPARED: usize = 4000;
 
 impl Library {
     /// Runs the examples of a table in the ways they state.
@@ -121,25 +134,27 @@ impl Library {
     pub fn check_examples(&self, source: &Source) -> Result<(), TableFaults> {
         let table = source.table();
         let mut faults = TableFaults::default();
+        let Ok(document) = Document::parse(&source.file, &source.text) else {
+            return Ok(());
+        };
         for (at, rule) in table.rules.iter().enumerate() {
             for (nth, example) in rule.examples().iter().enumerate() {
                 let results = match Vector::of_example(table, rule, example) {
                     Ok(vector) => vector.run(self),
                     Err(what) => vec![VectorResult::failed(&rule.id, what)],
                 };
-                for VectorResult { way, fault, .. } in results {
+                for VectorResult {
+                    way, fault, diff, ..
+                } in results
+                {
                     let Some(what) = fault else { continue };
+                    let what = format!("the example does not hold {way}: {what}");
                     let pointer = format!("/rules/{at}/examples/{nth}");
-                    let (line, column) = place_of(&source.text, &pointer);
-                    faults.0.push(TableFault {
-                        file: source.file.to_string(),
-                        line,
-                        column,
-                        rule: Some(rule.id.to_string()),
-                        pointer,
-                        what: format!("the example does not hold {way}: {what}"),
-                        remedy: "correct the rule or the example".to_owned(),
-                    });
+                    let pointer = table.origins.written(&pointer);
+                    let remedy = "correct the rule or the example".to_owned();
+                    let mut fault = document.fault(&pointer, what, remedy);
+                    (fault.rule, fault.diff) = (Some(rule.id.to_string()), diff);
+                    faults.0.push(fault);
                 }
             }
         }
@@ -158,6 +173,7 @@ impl VectorResult {
             name: name.to_owned(),
             way: "",
             fault: Some(fault),
+            diff: Vec::new(),
             skipped: None,
         }
     }
@@ -184,7 +200,13 @@ impl Vector {
     ) -> Result<Self, String> {
         let mut fields = example.clone();
         for (short, long) in [("dialect", "dialect_msg"), ("canonical", "canonical_msg")] {
-            let message = fields.remove(short).unwrap_or_default();
+            let message = match fields.remove(short).unwrap_or_default() {
+                // TOML has no `null`, and a message of a recording can be pasted as it is.
+                Value::String(text) => {
+                    serde_json::from_str(&text).map_err(|error| format!("{short}: {error}"))?
+                }
+                message => message,
+            };
             fields.insert(long.to_owned(), message);
         }
         let direction = match rule.on.from {
@@ -228,11 +250,15 @@ impl Vector {
             (false, Flow::D2c) => &[Way::Read],
             (false, Flow::C2d) => &[Way::Write],
         };
-        let result = |way, fault, skipped| VectorResult {
-            name: self.name.clone(),
-            way,
-            fault,
-            skipped,
+        let result = |way, failed: Option<Mismatch>, skipped| {
+            let (fault, diff) = failed.map(|failed| (failed.what, failed.diff)).unzip();
+            VectorResult {
+                name: self.name.clone(),
+                way,
+                fault,
+                diff: diff.unwrap_or_default(),
+                skipped,
+            }
         };
         let outside = [("wire", self.wire), ("http", self.http)].into_iter();
         let skipped = outside.filter_map(|(key, stated)| stated.map(|_| key));
@@ -242,7 +268,7 @@ impl Vector {
             .collect()
     }
 
-    fn run_way(&self, library: &Library, way: Way) -> Result<(), String> {
+    fn run_way(&self, library: &Library, way: Way) -> Result<(), Mismatch> {
         let program = library
             .program(&self.dialect)
             .map_err(|error| error.to_string())?;
@@ -352,7 +378,7 @@ impl Run {
 }
 
 /// Compares the messages of one side; with `free_ids` their ids may differ.
-fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Result<(), String> {
+fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Result<(), Mismatch> {
     let same = |(got, wanted): (&Frame, &&Value)| {
         let mut wanted = (*wanted).clone();
         let id = text::member(got.as_bytes(), "id").filter(|_| free_ids);
@@ -364,12 +390,55 @@ fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Resu
     if got.len() == wanted.len() && got.iter().zip(wanted).all(same) {
         return Ok(());
     }
-    let got = got.iter().map(Frame::as_bytes).map(String::from_utf8_lossy);
-    let wanted = wanted.iter().map(|message| message.to_string());
-    let (got, wanted): (Vec<_>, Vec<_>) = (got.collect(), wanted.collect());
-    Err(format!(
-        "{what} [{}] instead of [{}]",
-        got.join(", "),
-        wanted.join(", ")
-    ))
+    let got = got
+        .iter()
+        .map(|frame| serde_json::from_slice(frame.as_bytes()));
+    let got: Vec<Value> = got.map(Result::unwrap_or_default).collect();
+    let lines = |messages: Vec<Value>| -> Vec<String> {
+        let text = |mut message: Value| {
+            message.sort_all_objects();
+            format!("{message:#}")
+        };
+        let texts: Vec<String> = messages.into_iter().map(text).collect();
+        texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::to_owned)
+            .collect()
+    };
+    let wanted = wanted.iter().map(|message| (*message).clone()).collect();
+    Err(Mismatch {
+        what: format!("{what} another message"),
+        diff: diff(&lines(wanted), &lines(got)),
+    })
+}
+
+/// The lines that differ, and three around them.
+fn diff(wanted: &[String], got: &[String]) -> Vec<String> {
+    let signed = |sign: char, lines: &[String]| -> Vec<String> {
+        lines.iter().map(|line| format!("{sign}{line}")).collect()
+    };
+    if wanted.len() + got.len() > MAX_COMPARED {
+        return [signed('-', wanted), signed('+', got)].concat();
+    }
+    let ops = capture_diff_slices(Algorithm::Myers, wanted, got);
+    let ops = group_diff_ops(ops, 3).into_iter().flatten();
+    let lines = ops.flat_map(|op| match op.tag() {
+        DiffTag::Equal => signed(' ', &got[op.new_range()]),
+        _ => [
+            signed('-', &wanted[op.old_range()]),
+            signed('+', &got[op.new_range()]),
+        ]
+        .concat(),
+    });
+    lines.collect()
+}
+
+impl From<String> for Mismatch {
+    fn from(what: String) -> Self {
+        Self {
+            what,
+            diff: Vec::new(),
+        }
+    }
 }

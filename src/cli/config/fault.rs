@@ -5,9 +5,8 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-
 use crate::cli::log_redaction;
+use crate::cli::snippets::FileFault;
 
 /// Which faults are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,28 +92,23 @@ impl Faults {
             return self.to_string();
         }
         let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let styled = Renderer::styled();
-        self.snippets(&if plain { Renderer::plain() } else { styled })
+        self.snippets(!plain)
     }
 
-    fn snippets(&self, renderer: &Renderer) -> String {
-        let mut text = String::new();
-        for (_, _, fault) in &self.found {
-            let level = [Level::ERROR, Level::NOTE][usize::from(fault.is_note)].clone();
-            // What is wrong with a whole table is shown at its first line.
-            let rest = self.text.get(fault.at.start..).unwrap_or_default();
-            let line = rest.lines().next().unwrap_or_default().len();
-            let end = fault.at.end.min(fault.at.start + line);
-            let place = AnnotationKind::Primary.span(fault.at.start..end);
-            let snippet = Snippet::source(&*self.text).path(&*self.file);
-            let title = level.primary_title(&*fault.what);
-            let mut report = title.element(snippet.annotation(place));
-            if !fault.remedy.is_empty() {
-                report = report.element(Level::HELP.message(&*fault.remedy));
-            }
-            text.push_str(&renderer.render(&[report]));
-            text.push_str("\n\n");
-        }
+    fn snippets(&self, colours: bool) -> String {
+        let shown = self.found.iter().map(|(_, _, fault)| {
+            let fault = FileFault {
+                file: &self.file,
+                text: &self.text,
+                at: fault.at.clone(),
+                is_note: fault.is_note,
+                part: "",
+                what: &fault.what,
+                remedy: &fault.remedy,
+            };
+            fault.snippet(colours)
+        });
+        let text = shown.collect::<Vec<_>>().join("\n\n");
         log_redaction::clean(text.trim_end()).into_owned()
     }
 
@@ -149,7 +143,7 @@ mod tests {
         let unknown = Fault::new(11..17, "`agents.a.comand` is not known", remedy);
         let whole = Fault::new(0..text.len(), "agents.a names no agent", "");
         let faults = Faults::new("x.toml", text, vec![unknown, whole]);
-        let shown = faults.snippets(&Renderer::plain());
+        let shown = faults.snippets(false);
         for part in [
             "error: agents.a names no agent",
             "--> x.toml:1:1",
@@ -162,7 +156,7 @@ mod tests {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
         let nothing = Fault::new(0..0, "there is no agent", "");
-        let shown = Faults::new("x.toml", "", vec![nothing]).snippets(&Renderer::plain());
+        let shown = Faults::new("x.toml", "", vec![nothing]).snippets(false);
         assert!(shown.contains("there is no agent"), "{shown}");
     }
 }

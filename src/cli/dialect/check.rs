@@ -9,8 +9,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::tables::{LoadError, files, read};
-use crate::cli::console::{self, counted};
-use crate::dialect::table::place_of;
+use crate::cli::console::{self, Output, counted};
+use crate::cli::snippets::FileFault;
+use crate::cli::text::Paint;
+use crate::dialect::table::{content, fault_at};
 use crate::dialect::{DialectError, Library, Source, TableFault};
 
 /// The arguments of `check`.
@@ -21,6 +23,10 @@ use crate::dialect::{DialectError, Library, Source, TableFault};
 pub(super) struct Check {
     /// Tables, or folders of tables; without any, all known tables are checked
     files: Vec<PathBuf>,
+    /// Also require what is only advised otherwise: a reason and an example for each rule, and names of
+    /// methods that ACP has
+    #[arg(long)]
+    strict: bool,
     /// Print a JSON object instead
     #[arg(long)]
     json: bool,
@@ -33,29 +39,39 @@ struct Checked {
     /// The table, if it is valid by itself.
     source: Option<Source>,
     faults: Vec<TableFault>,
+    /// What is advised.
+    notes: Vec<TableFault>,
 }
 
 pub(super) fn run(args: &Check, mut tables: Library) -> ExitCode {
-    let checked = match check(&args.files, &mut tables) {
+    let checked = match check(args, &mut tables) {
         Ok(checked) => checked,
         Err(error) => return error.fail(),
     };
     let faults: usize = checked.iter().map(|one| one.faults.len()).sum();
+    let notes: usize = checked.iter().map(|one| one.notes.len()).sum();
     let code = u8::from(faults > 0);
     if args.json {
         let files: Vec<Value> = checked.iter().map(Checked::json).collect();
-        return console::print_json(&json!({"files": files, "faults": faults}), code);
+        return console::print_json(
+            &json!({"files": files, "faults": faults, "notes": notes}),
+            code,
+        );
     }
-    let mut text: String = checked.iter().map(Checked::text).collect();
+    let paint = Paint::of(&Output::new());
+    let mut text: String = checked.iter().map(|one| one.text(paint)).collect();
     let (checked, faults) = (counted(checked.len(), "table"), counted(faults, "fault"));
-    text += &format!("{checked}, {faults}\n");
+    text += &format!("{checked}, {faults}");
+    if notes > 0 {
+        text += &format!(", {}", counted(notes, "note"));
+    }
     console::print(&text, code)
 }
 
 /// Adds all files before it checks the first, because they may extend each other.
-fn check(paths: &[PathBuf], tables: &mut Library) -> Result<Vec<Checked>, LoadError> {
+fn check(args: &Check, tables: &mut Library) -> Result<Vec<Checked>, LoadError> {
     let mut checked: Vec<Checked> = Vec::new();
-    for path in paths {
+    for path in &args.files {
         for path in files(path)? {
             let text = read(&path)?;
             let file = path.display().to_string();
@@ -64,22 +80,31 @@ fn check(paths: &[PathBuf], tables: &mut Library) -> Result<Vec<Checked>, LoadEr
             checked.push(Checked {
                 source: source.cloned(),
                 faults: added.err().unwrap_or_default().0,
+                notes: Vec::new(),
                 file,
                 text,
             });
         }
     }
-    if paths.is_empty() {
+    if args.files.is_empty() {
         checked.extend(tables.sources().iter().map(|source| Checked {
             file: source.file.to_string(),
             text: source.text.to_string(),
             source: Some(source.clone()),
             faults: Vec::new(),
+            notes: Vec::new(),
         }));
     }
     for one in &mut checked {
         let found = one.faults_in(tables);
         one.faults.extend(found);
+        let advice = (one.source.as_ref())
+            .map(|source| source.table().advice(&one.file, &one.text))
+            .unwrap_or_default();
+        match args.strict {
+            true => one.faults.extend(advice),
+            false => one.notes = advice,
+        }
         one.faults.sort_by_key(|fault| (fault.line, fault.column));
     }
     Ok(checked)
@@ -88,7 +113,7 @@ fn check(paths: &[PathBuf], tables: &mut Library) -> Result<Vec<Checked>, LoadEr
 impl Checked {
     /// The faults that depend on the other tables. Examples are run only where there are no others.
     fn faults_in(&self, tables: &Library) -> Vec<TableFault> {
-        let content: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        let content = content(&self.file, &self.text);
         let names = |key| content[key].as_array().into_iter().flatten();
         let parents = ["extends", "reads"].into_iter().flat_map(names);
         let unknown = parents.filter_map(|name| tables.table(name.as_str()?).err());
@@ -136,17 +161,7 @@ impl Checked {
 
     /// A fault of one of the keys of the table.
     fn fault(&self, key: &str, what: String, remedy: String) -> TableFault {
-        let pointer = format!("/{key}");
-        let (line, column) = place_of(&self.text, &pointer);
-        TableFault {
-            file: self.file.clone(),
-            line,
-            column,
-            rule: None,
-            pointer,
-            what,
-            remedy,
-        }
+        fault_at(&self.file, &self.text, key, what, remedy)
     }
 
     /// The numbers of its rules and examples.
@@ -156,12 +171,22 @@ impl Checked {
         Some((rules.len(), examples))
     }
 
-    fn text(&self) -> String {
-        let mut text: String = self
-            .faults
-            .iter()
-            .map(|fault| format!("{fault}\n"))
-            .collect();
+    fn text(&self, paint: Paint) -> String {
+        let shown = self.faults.iter().map(|fault| {
+            let shown = FileFault {
+                file: &self.file,
+                text: &self.text,
+                at: fault.at.clone(),
+                is_note: false,
+                part: fault.rule.as_deref().unwrap_or_default(),
+                what: &fault.what,
+                remedy: &fault.remedy,
+            };
+            let snippet = shown.snippet(paint.is_enabled());
+            format!("{snippet}\n{}\n", paint.diff(&fault.diff))
+        });
+        let mut text: String = shown.collect();
+        text.extend(self.notes.iter().map(|note| format!("note: {note}\n")));
         let file = &self.file;
         match self.counts() {
             Some((rules, examples)) if self.faults.is_empty() => {
@@ -186,6 +211,7 @@ impl Checked {
             "rules": rules,
             "examples": examples,
             "faults": self.faults,
+            "notes": self.notes,
         })
     }
 }

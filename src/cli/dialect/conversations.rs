@@ -114,6 +114,7 @@ impl Script {
             name: self.name.clone(),
             way: "",
             fault: (!faults.is_empty()).then(|| faults.join("; ")),
+            diff: Vec::new(),
             skipped: None,
         }
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::columns::table;
 use crate::cli::{console, exit};
+use crate::dialect::table::content;
 use crate::dialect::{Library, Source};
 use crate::jsonrpc::Side;
 
@@ -95,7 +96,7 @@ pub(super) fn run(args: &Show, tables: &Library) -> ExitCode {
 impl<'t> Layer<'t> {
     fn read(source: &'t Source) -> Self {
         let name = source.table().name.as_str();
-        let mut content: Value = serde_json::from_str(&source.text).unwrap_or_default();
+        let mut content = content(&source.file, &source.text);
         for rule in content["rules"].as_array_mut().into_iter().flatten() {
             rule["table"] = name.into();
         }
@@ -180,14 +181,22 @@ fn rule_text(table_name: &str, rule: &Value, examples: bool) -> String {
         }
     });
     let (from, message) = (plain(&on["from"]), message.unwrap_or_default());
-    let (id, why) = (id(rule), plain(&rule["why"]));
+    let (id, why) = (id(rule), rule["why"].as_str().unwrap_or_default());
     let mut lines = Lines::new();
     body(rule, 1, None, &mut lines);
-    let mut text = format!("\n{id}  ({table_name}; from {from}{message})\n  {why}\n");
+    let mut text = format!("\n{id}  ({table_name}; from {from}{message})\n");
+    if !why.is_empty() {
+        text += &format!("  {why}\n");
+    }
     text += &table(&lines);
     for example in each(&rule["examples"]).filter(|_| examples) {
-        text += &format!("  example    dialect   {}\n", example["dialect"]);
-        text += &format!("             canonical {}\n", example["canonical"]);
+        for (head, column) in [("example", "dialect"), ("", "canonical")] {
+            let message = &example[column];
+            let message = message
+                .as_str()
+                .map_or_else(|| message.to_string(), str::to_owned);
+            text += &format!("  {head:<10} {column:<9} {message}\n");
+        }
     }
     text
 }

@@ -26,7 +26,7 @@ pub(in crate::cli) struct Tables {
         global = true
     )]
     pub(in crate::cli) files: Vec<PathBuf>,
-    /// A folder of mapping tables (*.json) to use besides those built in; may be given several times
+    /// A folder of mapping tables (*.json, *.toml) to use besides those built in; may be given several times
     #[arg(
         id = "dialects.folders",
         long = "dialect-dir",
@@ -149,7 +149,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, LoadError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
+        if (path.extension()).is_some_and(|ending| ending == "json" || ending == "toml") {
             found.push(path);
         }
     }

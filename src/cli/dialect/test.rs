@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::conversations::Script;
 use super::tables::LoadError;
-use crate::cli::console::{self, counted};
+use crate::cli::console::{self, Output, counted};
+use crate::cli::text::Paint;
 use crate::dialect::versions::V2_DIALECT;
 use crate::dialect::{Library, Vector, VectorResult};
 
@@ -80,8 +81,11 @@ pub(super) fn run(args: &Test, library: &Arc<Library>) -> ExitCode {
         });
         return console::print_json(&report, code);
     }
+    let output = Output::new();
+    let paint = Paint::of(&output);
     let is_shown = |one: &&Outcome| !args.quiet || one.result.fault.is_some();
-    let mut text: String = all.iter().filter(is_shown).map(Outcome::line).collect();
+    let shown = |one: &Outcome| one.line() + &paint.diff(&one.result.diff);
+    let mut text: String = all.iter().filter(is_shown).map(shown).collect();
     if args.files.len() > 1 {
         text += &of_files;
     }
@@ -137,6 +141,7 @@ impl Outcome {
             way,
             fault,
             skipped,
+            ..
         } = &self.result;
         let (verdict, why) = match (fault, skipped) {
             (Some(fault), _) => ("FAIL", format!(": {fault}")),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::FaultList;
+use super::fault_list::FaultList;
 use super::forms::Pattern;
 use super::operations::RENAMED;
 use super::schema::schema;

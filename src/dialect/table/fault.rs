@@ -1,17 +1,10 @@
 //! The faults of a table, each with its place and remedy. All faults of a file are reported at
 //! once; `check` and `validate` find them.
 
-use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
-use serde_json::Value;
-
-use crate::dialect::pointer::JsonPointer;
-use crate::dialect::text;
-
-/// Maximum number of faults of one file that are reported.
-const MAX_FAULTS: usize = 100;
 
 /// One fault of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,76 +23,40 @@ pub struct TableFault {
     pub what: String,
     /// The remedy.
     pub remedy: String,
+    /// Of an example that fails, the lines of what is expected (`-`) and of what was made (`+`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<String>,
+    /// The bytes of the file.
+    #[serde(skip)]
+    pub at: Range<usize>,
 }
 
 /// All faults of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFaults(pub Vec<TableFault>);
 
-/// The faults of one file while it is checked.
-#[derive(Debug)]
-pub(in crate::dialect) struct FaultList<'f> {
-    file: &'f str,
-    text: &'f str,
-    /// The content of the file.
-    table: &'f Value,
-    found: RefCell<Vec<TableFault>>,
-}
-
-impl<'f> FaultList<'f> {
-    pub(super) fn new(file: &'f str, text: &'f str, table: &'f Value) -> Self {
-        let found = RefCell::default();
+impl TableFault {
+    /// A fault at these bytes of the text.
+    pub(super) fn new(
+        file: &str,
+        text: &str,
+        at: Range<usize>,
+        pointer: String,
+        what: String,
+        remedy: String,
+    ) -> Self {
+        let (line, column) = position(text, at.start);
         Self {
-            file,
-            text,
-            table,
-            found,
-        }
-    }
-
-    /// Adds a fault.
-    pub(in crate::dialect) fn add(
-        &self,
-        pointer: &str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        // The place of each is found by scanning the file again, so their number is limited.
-        let mut found = self.found.borrow_mut();
-        if found.len() > MAX_FAULTS {
-            return;
-        }
-        let (line, column) = place_of(self.text, pointer);
-        let mut fault = TableFault {
-            file: self.file.to_owned(),
+            file: file.to_owned(),
             line,
             column,
-            rule: self.rule(pointer),
-            pointer: pointer.to_owned(),
-            what: what.into(),
-            remedy: remedy.into(),
-        };
-        if found.len() == MAX_FAULTS {
-            fault.line = self.text.lines().count();
-            (fault.rule, fault.pointer) = (None, String::new());
-            fault.what = format!("there are more faults than these {MAX_FAULTS}");
-            fault.remedy = "correct these first".to_owned();
+            rule: None,
+            pointer,
+            what,
+            remedy,
+            diff: Vec::new(),
+            at,
         }
-        found.push(fault);
-    }
-
-    /// The id of the rule that contains a place.
-    fn rule(&self, pointer: &str) -> Option<String> {
-        let index = pointer.strip_prefix("/rules/")?.split('/').next()?;
-        let rule = self.table["rules"].get(index.parse::<usize>().ok()?)?;
-        rule["id"].as_str().map(str::to_owned)
-    }
-
-    /// All faults, in the order of the file.
-    pub(super) fn into_faults(self) -> TableFaults {
-        let mut found = self.found.into_inner();
-        found.sort_by_key(|fault| (fault.line, fault.column));
-        TableFaults(found)
     }
 }
 
@@ -127,18 +84,9 @@ impl fmt::Display for TableFaults {
 
 impl std::error::Error for TableFaults {}
 
-/// The line and the column of the deepest value on the path of `pointer` that the file contains.
-pub(crate) fn place_of(file: &str, pointer: &str) -> (usize, usize) {
-    let text = file.as_bytes();
-    let mut here = text.trim_ascii_start();
-    let place = JsonPointer::parse(pointer);
-    for name in place.as_ref().map_or(&[][..], |place| place.names()) {
-        let Some(next) = text::child(here, name) else {
-            break;
-        };
-        here = next;
-    }
-    let before = &text[..here.as_ptr() as usize - text.as_ptr() as usize];
+/// The line and the column in bytes of a position in a text, both from 1.
+pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..at.min(text.len())];
     let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
     let start = before.iter().rposition(|byte| *byte == b'\n');
     (line, before.len() - start.map_or(0, |at| at + 1) + 1)

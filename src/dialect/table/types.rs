@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::case::{Case, Expect, Guard};
+use super::fault_list::Origins;
 use super::forms::{List, Literal, Remark, present};
+use super::short::Shorts;
 use super::way::Way;
 use crate::dialect::pointer::JsonPointer;
 use crate::jsonrpc::Side;
@@ -74,10 +76,22 @@ pub struct Table {
     /// Named sets of cases.
     #[serde(default)]
     pub shapes: BTreeMap<String, List<Case>>,
+    /// Rules in short for kinds of updates, by their names in the dialect.
+    #[schemars(with = "Option<Shorts>")]
+    pub update: Option<Remark>,
+    /// Rules in short for requests and notifications, by the method's name in the dialect.
+    #[schemars(with = "Option<Shorts>")]
+    pub method: Option<Remark>,
+    /// Rules in short for results, by the method's name in the dialect.
+    #[schemars(with = "Option<Shorts>")]
+    pub answers: Option<Remark>,
     /// The rules.
     // Not a `List`, which holds all of its text before it reads it.
     #[serde(default, deserialize_with = "present")]
     pub rules: Vec<Rule>,
+    /// Where the rules are written that short forms stand for.
+    #[serde(skip)]
+    pub(in crate::dialect) origins: Origins,
 }
 
 /// Which messages of a dialect carry `jsonrpc`; it is never required in reading.
@@ -183,6 +197,7 @@ pub struct Rule {
     /// Its name, unique in the table.
     pub id: Arc<str>,
     /// The reason for the rule, with its source.
+    #[serde(default)]
     pub why: String,
     /// For people.
     pub source: Option<Remark>,
