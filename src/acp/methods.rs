@@ -45,12 +45,21 @@ fn methods_of(schema: Schema) -> Methods {
     methods
 }
 
+fn methods(schema: Schema) -> &'static Methods {
+    match schema {
+        Schema::V1 => &V1,
+        Schema::V2 => &V2,
+    }
+}
+
 impl Method {
     /// The method of that name.
     pub(super) fn named(schema: Schema, name: &str) -> Option<&'static Self> {
-        match schema {
-            Schema::V1 => V1.get(name),
-            Schema::V2 => V2.get(name),
-        }
+        methods(schema).get(name)
+    }
+
+    /// All methods with their names.
+    pub(super) fn all(schema: Schema) -> impl Iterator<Item = (&'static str, &'static Self)> {
+        methods(schema).iter().map(|(name, method)| (*name, method))
     }
 }

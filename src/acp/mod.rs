@@ -15,10 +15,12 @@ mod checker;
 mod methods;
 mod phrase;
 mod schema;
+mod shape;
 mod union;
 mod validate;
 mod violation;
 
 pub use checker::{CheckedMessage, Checker};
 pub use schema::Schema;
+pub use shape::{Shape, ShapeMember};
 pub use violation::{Consequence, Violation, ViolationKind};

@@ -66,6 +66,22 @@ pub struct Violation {
     pub expected: String,
 }
 
+impl ViolationKind {
+    /// Whether a rule of a mapping table could repair it.
+    #[must_use]
+    pub const fn is_of_dialect(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownMethod
+                | Self::MissingMember
+                | Self::WrongType
+                | Self::UnknownVariant
+                | Self::UnknownValue
+                | Self::UnknownMember
+        )
+    }
+}
+
 impl Violation {
     /// One for which an official reader refuses the message.
     pub(super) fn refused(

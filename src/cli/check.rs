@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::console::Output;
 use super::dialect::Tables;
 use super::dialect_options::choice;
-use super::findings::{CheckSummary, line_json, line_text};
+use super::findings::{CheckSummary, hint_at_table, line_json, line_text};
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit};
@@ -90,13 +90,19 @@ pub(super) fn run(args: &Check) -> ExitCode {
     let mut out = Output::new();
     let mut all = CheckSummary::default();
     let mut unreadable = false;
+    let mut of_dialect = None;
     for path in &args.files {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
         let repairs = match Repairs::new(&library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,
             Err(unknown) => return exit::fail(exit::USAGE, &unknown),
         };
-        if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
+        let before = all.of_dialect;
+        let done = check_file(args, path, repairs, &mut all, &mut out);
+        if all.of_dialect > before && path != Path::new("-") {
+            of_dialect = of_dialect.or(Some(path));
+        }
+        if let Err(error) = done {
             unreadable = true;
             out.flush();
             let what = format!("{}: {}", path.display(), console::explain(&error));
@@ -108,6 +114,9 @@ pub(super) fn run(args: &Check) -> ExitCode {
     }
     if args.json {
         out.line(all.json().to_string().as_bytes());
+    } else if let Some(path) = of_dialect {
+        out.flush();
+        hint_at_table(path);
     }
     let counts = match args.fail_on {
         FailOn::Any => all.violations(),

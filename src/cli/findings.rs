@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::console::counted;
+use super::console::{counted, note};
 use super::junit::{Case, Suite};
 use super::repairs::Repairs;
 use super::text::{excerpt, timestamp};
@@ -113,7 +113,8 @@ pub(super) fn line_text(finding: &Finding, violation: &Violation) -> String {
     let mut text = printable(text.as_bytes());
     for Remedy { rule, why } in &finding.remedies {
         let why = printable(why.as_bytes());
-        text += &format!("\n          repaired by {rule}: {why}");
+        let gap = if why.is_empty() { "" } else { ": " };
+        text += &format!("\n          repaired by {rule}{gap}{why}");
     }
     text
 }
@@ -127,6 +128,8 @@ pub(super) struct CheckSummary {
     refused: u64,
     ignored: u64,
     repaired: u64,
+    /// Of the agent's violations, those that a rule of a table could repair and none does.
+    pub(super) of_dialect: u64,
     kinds: BTreeMap<ViolationKind, u64>,
     /// By kind, place, pointer without indexes, and the rules that repair it.
     groups: BTreeMap<(ViolationKind, String, String, String), u64>,
@@ -148,6 +151,7 @@ impl CheckSummary {
             Consequence::Ignored => self.ignored += 1,
         }
         self.repaired += u64::from(!finding.remedies.is_empty());
+        self.of_dialect += u64::from(is_of_dialect(finding));
         *self.kinds.entry(violation.kind).or_default() += 1;
         // The items of an array are one group.
         let steps = violation.pointer.split('/');
@@ -171,6 +175,7 @@ impl CheckSummary {
         self.refused += other.refused;
         self.ignored += other.ignored;
         self.repaired += other.repaired;
+        self.of_dialect += other.of_dialect;
         for (kind, count) in other.kinds {
             *self.kinds.entry(kind).or_default() += count;
         }
@@ -249,6 +254,25 @@ impl CheckSummary {
         }
         text
     }
+}
+
+/// Whether it is what the agent says differently, and no rule repairs it although one could.
+pub(super) fn is_of_dialect(finding: &Finding) -> bool {
+    let violation = finding.violation.as_ref();
+    finding.side == Some(Side::Agent)
+        && finding.remedies.is_empty()
+        && finding.repaired_from.is_none()
+        && violation.is_some_and(|violation| violation.kind.is_of_dialect())
+}
+
+/// Says on stderr how to repair what the agent in a file says differently.
+pub(super) fn hint_at_table(path: &Path) {
+    let path = path.to_string_lossy();
+    let path = shell_words::quote(&path);
+    note(&printable(
+        format!("hint: a mapping table can repair this: acp-relay dialect new --from {path}")
+            .as_bytes(),
+    ));
 }
 
 /// The method, and whether this is its response.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::columns::table;
 use super::tables::Tables;
-use super::{check, show, test};
+use super::{check, new, show, test};
 use crate::cli::console;
 use crate::dialect::table::schema;
 use crate::dialect::{Library, Source};
@@ -34,6 +34,8 @@ enum Command {
     },
     /// One dialect as two columns to read: each rule with its reason
     Show(show::Show),
+    /// Draft a mapping table, by a recording of the agent
+    New(new::New),
     /// Check mapping tables: all faults at once, and the examples
     Check(check::Check),
     /// The JSON Schema of mapping tables, for editors
@@ -57,6 +59,7 @@ pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
         }
         Command::List { json: false } => list(&tables),
         Command::Show(show) => show::run(show, &tables),
+        Command::New(new) => new::run(new, tables),
         Command::Check(check) => check::run(check, tables),
         Command::Test(test) => test::run(test, &Arc::new(tables)),
         Command::Schema => console::print_json(schema(), 0),

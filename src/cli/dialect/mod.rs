@@ -1,7 +1,7 @@
 //! `acp-relay dialect …` and `acp-relay translate`: work with mapping tables.
 //!
 //! [`mod@command`] lists the tables and prints the schema of the format, [`mod@show`] prints one in
-//! two columns, [`mod@check`] checks files, [`mod@test`] runs golden vectors and [`mod@translate`]
+//! two columns, [`mod@new`] drafts one, [`mod@check`] checks files, [`mod@test`] runs golden vectors and [`mod@translate`]
 //! translates messages. All work on a set of [`mod@tables`]; `crate::dialect` translates.
 
 mod check;
@@ -9,6 +9,7 @@ mod columns;
 mod command;
 mod conversations;
 mod explain;
+mod new;
 mod pipeline;
 mod show;
 mod tables;

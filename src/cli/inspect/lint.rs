@@ -13,7 +13,7 @@ use serde_json::json;
 use super::select::{Part, Recordings, Selection};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
-use crate::cli::findings::{event_json, event_line, suite};
+use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect, suite};
 use crate::cli::inputs::{split_filter, total_bytes};
 use crate::cli::junit::{self, Suite};
 use crate::cli::progress::Progress;
@@ -65,6 +65,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     let mut recordings = Recordings::of((files, filter));
     let mut code = exit::SUCCESS;
     let mut suites = Vec::new();
+    let mut of_dialect = None;
     recordings.each(|to, selection| {
         let name = selection.file.display().to_string();
         let begun = Instant::now();
@@ -93,6 +94,9 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
             to.output.line(to.paint.tone(Tone::Strong, &line));
         }
+        if findings.iter().any(is_of_dialect) && !args.json {
+            of_dialect.get_or_insert_with(|| selection.file.clone());
+        }
         let counting = findings
             .iter()
             .filter(|finding| finding.rule.severity >= args.fail_on);
@@ -105,7 +109,11 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
     }
-    Ok(recordings.done(code))
+    let code = recordings.done(code);
+    if let Some(path) = of_dialect {
+        hint_at_table(&path);
+    }
+    Ok(code)
 }
 
 /// Prints the rules.
