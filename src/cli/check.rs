@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::console::Output;
 use super::dialect::Tables;
 use super::dialect_options::choice;
-use super::findings::{CheckSummary, hint_at_table, line_json, line_text};
+use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, line_text};
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit};
@@ -116,7 +116,9 @@ pub(super) fn run(args: &Check) -> ExitCode {
         out.line(all.json().to_string().as_bytes());
     } else if let Some(path) = of_dialect {
         out.flush();
-        hint_at_table(path);
+        if out.is_open() {
+            hint_at_table(path);
+        }
     }
     let counts = match args.fail_on {
         FailOn::Any => all.violations(),
@@ -177,6 +179,7 @@ fn check_conversation(
             conversation.speaks(Side::Client, Schema::of_initialize(&answer["result"]));
         }
         let mut verdict = conversation.check_as(from, message, line.request_method.as_deref());
+        let is_v1 = conversation.spoken(Side::Agent) == Schema::V1;
         match verdict.from {
             Some(side) if conversation.spoken(side) == Schema::V2 => repairs.skip(side),
             from => repairs.receive(from, message),
@@ -189,6 +192,7 @@ fn check_conversation(
                 ..Finding::of_violation(line.number, &verdict, violation.clone())
             };
             tally.add_violation(&finding, &violation);
+            tally.of_dialect += u64::from(is_v1 && is_of_dialect(&finding));
             let text = match args.json {
                 true => line_json(path, &finding, &violation).to_string(),
                 false => line_text(&finding, &violation),

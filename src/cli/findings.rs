@@ -151,7 +151,6 @@ impl CheckSummary {
             Consequence::Ignored => self.ignored += 1,
         }
         self.repaired += u64::from(!finding.remedies.is_empty());
-        self.of_dialect += u64::from(is_of_dialect(finding));
         *self.kinds.entry(violation.kind).or_default() += 1;
         // The items of an array are one group.
         let steps = violation.pointer.split('/');

@@ -29,10 +29,16 @@ impl FileFault<'_> {
             title = title.id(self.part);
         }
         // What is wrong with several lines is shown at the first.
-        let rest = self.text.get(self.at.start..).unwrap_or_default();
-        let line = rest.lines().next().unwrap_or_default().len();
-        let end = self.at.end.min(self.at.start + line);
-        let place = AnnotationKind::Primary.span(self.at.start..end);
+        let (mut start, mut end) = (self.at.start.min(self.text.len()), self.at.end);
+        while !self.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let line = self.text[start..].lines().next().unwrap_or_default().len();
+        end = end.clamp(start, start + line);
+        while !self.text.is_char_boundary(end) {
+            end += 1;
+        }
+        let place = AnnotationKind::Primary.span(start..end);
         let snippet = Snippet::source(self.text).path(self.file);
         let mut report = title.element(snippet.annotation(place));
         if !self.remedy.is_empty() {

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::select::{Part, Recordings, Selection};
+use crate::acp::Schema;
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect, suite};
@@ -69,7 +70,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     recordings.each(|to, selection| {
         let name = selection.file.display().to_string();
         let begun = Instant::now();
-        let findings = find(args.at, selection).inspect_err(|_| {
+        let (findings, is_v1) = find(args.at, selection).inspect_err(|_| {
             suites.push(Suite::unreadable(name.clone(), "it could not be read"));
         })?;
         let of_severity = |one: Severity| {
@@ -94,7 +95,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
             to.output.line(to.paint.tone(Tone::Strong, &line));
         }
-        if findings.iter().any(is_of_dialect) && !args.json {
+        if is_v1 && findings.iter().any(is_of_dialect) && !args.json {
             of_dialect.get_or_insert_with(|| selection.file.clone());
         }
         let counting = findings
@@ -109,8 +110,10 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
     }
+    recordings.output.flush();
+    let is_open = recordings.output.is_open();
     let code = recordings.done(code);
-    if let Some(path) = of_dialect {
+    if let Some(path) = of_dialect.filter(|_| is_open) {
         hint_at_table(&path);
     }
     Ok(code)
@@ -130,8 +133,8 @@ fn list(json: bool) -> ExitCode {
     output.done(exit::SUCCESS)
 }
 
-/// The findings that the filter selects.
-fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
+/// The findings that the filter selects, and whether the agent speaks v1.
+fn find(at: View, selection: &Selection) -> Result<(Vec<Finding>, bool), ExitCode> {
     let opened = selection.open(ViewFilter::new_empty(at))?;
     if opened.received[0] != opened.received[1] {
         let side = match opened.received[0] {
@@ -151,9 +154,10 @@ fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
         Part::Event(event) => drop(linter.add(event)),
         Part::Damaged => linter.skip_line(),
     })?;
+    let is_v1 = linter.spoken(Side::Agent) == Schema::V1;
     let findings = linter.end();
     let Some(filter) = &selection.filter else {
-        return Ok(findings);
+        return Ok((findings, is_v1));
     };
     let mut selected = Vec::new();
     let mut rest = findings.into_iter().peekable();
@@ -171,7 +175,7 @@ fn find(at: View, selection: &Selection) -> Result<Vec<Finding>, ExitCode> {
             }
         }
     }
-    Ok(selected)
+    Ok((selected, is_v1))
 }
 
 const fn tone(severity: Severity) -> Tone {

@@ -43,7 +43,10 @@ impl<'t> Document<'t> {
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let what = what.strip_suffix(&place).unwrap_or(&what);
                 let at = offset(text, error.line(), error.column());
-                fault(at..at + 1, format!("this is not JSON: {what}"))
+                fault(
+                    at..text.len().min(at + 1),
+                    format!("this is not JSON: {what}"),
+                )
             })?;
             return Ok(document);
         }
@@ -109,7 +112,7 @@ impl<'t> Document<'t> {
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1));
     let start: usize = before.map(str::len).sum();
-    (start + column.saturating_sub(1)).min(text.trim_end().len().saturating_sub(1))
+    (start + column.saturating_sub(1)).min(text.len())
 }
 
 /// The members of a TOML table as JSON, or the place of a value that JSON does not have.

@@ -88,6 +88,12 @@ impl Linter {
         }
     }
 
+    /// The schema of a side's messages.
+    #[must_use]
+    pub const fn spoken(&self, side: Side) -> Schema {
+        self.schema.spoken(side)
+    }
+
     /// Records that a line cannot be read: it may have been a request or an answer.
     pub const fn skip_line(&mut self) {
         self.gaps = true;

@@ -1,4 +1,4 @@
-//! Any text as a mapping table: it is read, or refused with its faults; a table that was read can
+//! Any text as a mapping table, in JSON or in TOML: it is read, or refused with its faults; a table that was read can
 //! translate messages.
 
 #![no_main]
@@ -17,7 +17,8 @@ const MESSAGES: [&str; 4] = [
 
 fuzz_target!(|text: &str| {
     let mut library = Library::default();
-    let table = match library.add("fuzz.json", text) {
+    let name = if text.starts_with('{') { "fuzz.json" } else { "fuzz.toml" };
+    let table = match library.add(name, text) {
         Ok(table) => table,
         Err(faults) => {
             assert!(!faults.0.is_empty());

@@ -88,24 +88,26 @@ fn a_syntax_error_of_a_table_is_reported_at_its_line() {
             3,
         ),
         ("\n\n{\"format\": 1,\n \"rules\": [nul]}\n", 4, 15),
-        ("{\n \"format\": 1\n", 3, 0),
+        ("{\n \"format\": 1\n", 3, 1),
+        ("{é}", 1, 2),
+        ("", 1, 1),
     ];
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         for (text, line, column) in cases {
             let path = file(folder.path(), "x.json", text);
-            let place = format!("{path}:{line}:{}: /: this is not JSON: ", column.max(1));
-            let column = format!("at line {line} column {column}; correct it");
+            let place = format!("{path}:{line}:{column}");
+            let on_one_line = format!("{place}: /: this is not JSON: ");
             let check = run(&["dialect", "check", &path], "").await;
             let connect = run(&["connect", "--table", &path, "--", "cat"], "").await;
-            for (code, expected, reported) in [
-                (check.code, 1, &check.stdout),
-                (connect.code, 65, &connect.stderr),
+            for (code, expected, reported, start) in [
+                (check.code, 1, &check.stdout, format!("--> {place}")),
+                (connect.code, 65, &connect.stderr, on_one_line),
             ] {
                 assert_eq!(code, Some(expected), "{text}{reported}");
-                let stated =
-                    |reported: &str| reported.starts_with(&place) && reported.ends_with(&column);
-                assert!(reported.lines().any(stated), "{place}…{column}: {reported}");
+                let stated = |line: &str| line.trim_start().starts_with(&start);
+                assert!(reported.lines().any(stated), "{start}: {reported}");
+                assert!(!reported.contains(" at line "), "the place is stated once");
             }
             let json = run(&["dialect", "check", "--json", &path], "").await.stdout;
             let json: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -21,9 +21,9 @@ const MAX_NAME: usize = 64;
 /// The arguments of `new`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --from, each kind of message of the agent that deviates from ACP and that no known rule repairs gets
-a rule in short form, with an example cut from the recording. What it means is guessed by names, members
-and values; permissions never are. What cannot be guessed is a comment with `…`.
+With --from, each kind of message of the agent that deviates from ACP and that no known rule
+repairs gets a rule in short form, with an example cut from the recording. What it means is guessed
+by names, members and values; permissions never are. What cannot be guessed is a comment with `…`.
 
 Exit codes: 0 written; 64 usage; 65 a table has faults, or the recording has nothing to repair; 66 a
 file cannot be read; 73 the file exists, or cannot be written.")]

@@ -14,7 +14,7 @@ use crate::cli::console::counted;
 use crate::cli::dialect::TranslatorPair;
 use crate::conversation::DialectChoice;
 use crate::dialect::{Library, TableFaults};
-use crate::jsonrpc::{Frame, Side};
+use crate::jsonrpc::{Frame, Side, printable};
 
 /// Longest text, list and object in an example, and longest example, in bytes.
 const MAX_TEXT: usize = 60;
@@ -113,50 +113,38 @@ impl Draft<'_> {
     }
 
     fn text(&self, rules: &[Rule]) -> Drafted {
-        let mut drafted = Drafted {
-            text: String::new(),
-            rules: 0,
-            open: 0,
+        let (origin, dialect) = match &self.from {
+            Some((from, found)) => (format!("Drafted from {from}."), &*found.dialect),
+            None => (
+                "The table of an agent that was not recorded.".to_owned(),
+                "loose-v1",
+            ),
         };
-        let text = &mut drafted.text;
-        let (name, file) = (self.name, self.file);
-        match &self.from {
-            Some((from, _)) => comment(text, &format!("Drafted from {from}.")),
-            None => comment(text, "The table of an agent that nobody has recorded yet."),
-        }
-        comment(text, "A line with … needs your decision. Then:");
-        comment(text, &format!("  acp-relay dialect check {file}"));
-        comment(
-            text,
-            &format!("  acp-relay connect --table {file} -- AGENT"),
+        let (origin, file) = (
+            printable(origin.as_bytes()),
+            printable(self.file.as_bytes()),
         );
-        let (quoted_name, title) = (quoted(name), quoted(&self.title));
-        let _ = write!(
-            text,
-            "format = 1\ndialect = {quoted_name}\ntitle = {title}\nspeaker = \"agent\"\n"
+        let extends = match dialect {
+            "canonical" => String::new(),
+            name => format!("extends = [{}]\n", quoted(name)),
+        };
+        let (detect, open) = match self.agent.map(quoted) {
+            Some(agent) => (format!("[[detect]]\nagentInfo = {{ name = {agent} }}\n"), 0),
+            None => (NAMELESS.to_owned(), 1),
+        };
+        let (name, title) = (quoted(self.name), quoted(&self.title));
+        let text = format!(
+            "# {origin}\n# A line with … needs your decision. Then:\n\
+             #   acp-relay dialect check {file}\n\
+             #   acp-relay connect --table {file} -- AGENT\n\
+             format = 1\ndialect = {name}\ntitle = {title}\nspeaker = \"agent\"\n{extends}\n\
+             # How the relay recognises the agent: its answer to `initialize`.\n{detect}"
         );
-        match &self.from {
-            Some((_, found)) if found.dialect == "canonical" => {}
-            Some((_, found)) => {
-                let _ = writeln!(text, "extends = [{}]", quoted(&found.dialect));
-            }
-            None => text.push_str("extends = [\"loose-v1\"]\n"),
-        }
-        text.push_str("\n# How the relay recognises the agent: its answer to `initialize`.\n");
-        match self.agent {
-            Some(agent) => {
-                let agent = quoted(agent);
-                let _ = writeln!(text, "[[detect]]\nagentInfo = {{ name = {agent} }}");
-            }
-            None => {
-                comment(
-                    text,
-                    "It states no name, so choose the dialect with `--agent-dialect`.",
-                );
-                text.push_str("# [[detect]]\n# agentInfo = { name = \"…\" }\n");
-                drafted.open += 1;
-            }
-        }
+        let mut drafted = Drafted {
+            text,
+            rules: 0,
+            open,
+        };
         if self.from.is_none() {
             drafted.text.push_str(TEMPLATE);
         }
@@ -173,6 +161,12 @@ impl Draft<'_> {
         drafted
     }
 }
+
+/// The clue to an agent without a name.
+const NAMELESS: &str = "# It states no name, so choose the dialect with `--agent-dialect`.
+# [[detect]]
+# agentInfo = { name = \"…\" }
+";
 
 /// What a table without a recording says.
 const TEMPLATE: &str = r#"
