@@ -5,13 +5,11 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::steps::Step;
-use crate::jsonrpc::Side;
+use crate::jsonrpc::{Kind, Side};
 use crate::recording::patch;
-
-/// Limit of the pairs of steps for an exact alignment. Longer sequences are compared in order.
-const MAX_PAIRS: usize = 16 << 20;
 
 /// The messages of one side in one session, or outside of all sessions; of unordered updates (see
 /// [`Step::unordered`]) also their kind.
@@ -36,27 +34,46 @@ pub enum Difference {
     },
 }
 
+/// A step of one conversation or of both, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pair {
+    /// The step of the first one; `None` if only the second one has it.
+    pub left: Option<usize>,
+    /// The step of the second one; `None` if only the first one has it.
+    pub right: Option<usize>,
+    /// Both have it with the same contents.
+    pub same: bool,
+}
+
+/// What two steps must have in common to be the same.
+#[derive(PartialEq, Eq, Hash)]
+struct Contents<'s> {
+    from: Side,
+    kind: Option<Kind>,
+    method: &'s str,
+    session: Option<&'s str>,
+    number: Option<u64>,
+    body: &'s Value,
+}
+
 /// The differences of `right` from `left`; none when both are the same conversation. Ordered by the
 /// steps of the first one, where they have one.
 #[must_use]
 pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
-    let mut sequences: Vec<(Sequence, [Vec<usize>; 2])> = Vec::new();
-    let mut known: HashMap<Sequence, usize> = HashMap::new();
-    for (which, steps) in [left, right].into_iter().enumerate() {
-        for (at, step) in steps.iter().enumerate() {
-            let update = step.update().filter(|_| step.unordered);
-            let sequence = (step.from, step.session.clone(), update.map(str::to_owned));
-            let index = *known.entry(sequence.clone()).or_insert_with(|| {
-                sequences.push((sequence, Default::default()));
-                sequences.len() - 1
-            });
-            sequences[index].1[which].push(at);
-        }
-    }
-    let mut found = Vec::new();
-    for (_, [a, b]) in &sequences {
-        align(left, right, a, b, &mut found);
-    }
+    let pairs = pair_up(left, right).into_iter();
+    let difference = |pair: Pair| match (pair.left, pair.right) {
+        _ if pair.same => None,
+        (Some(left), None) => Some(Difference::Missing(left)),
+        (None, Some(right)) => Some(Difference::Extra(right)),
+        (Some(i), Some(j)) => Some(Difference::Changed {
+            left: i,
+            right: j,
+            patch: patch::between(&left[i].json(), &right[j].json()),
+        }),
+        (None, None) => None,
+    };
+    let mut found: Vec<_> = pairs.filter_map(difference).collect();
     found.sort_by_key(|difference| match difference {
         Difference::Missing(at) | Difference::Changed { left: at, .. } => (*at, 0),
         Difference::Extra(at) => (*at, 1),
@@ -64,96 +81,109 @@ pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
     found
 }
 
-/// Aligns one sequence.
-fn align(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Difference>) {
-    let same = |i: usize, j: usize| left[i].is_same(&right[j]);
-    let head = a.iter().zip(b).take_while(|(i, j)| same(**i, **j)).count();
-    let (a, b) = (&a[head..], &b[head..]);
-    let tail = (a.iter().rev().zip(b.iter().rev()))
-        .take_while(|(i, j)| same(**i, **j))
-        .count();
-    let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
-    let mut done = (0, 0);
-    for (i, j) in common_steps(a, b, same)
-        .into_iter()
-        .chain([(a.len(), b.len())])
-    {
-        compare_gap(left, right, &a[done.0..i], &b[done.1..j], found);
-        done = (i + 1, j + 1);
-    }
-}
-
-/// The longest common subsequence, as pairs of indices.
-fn common_steps(
-    a: &[usize],
-    b: &[usize],
-    same: impl Fn(usize, usize) -> bool,
-) -> Vec<(usize, usize)> {
-    let mut pairs = Vec::new();
-    if a.len().saturating_mul(b.len()) > MAX_PAIRS {
-        let both = a.iter().zip(b).enumerate();
-        pairs.extend(
-            both.filter(|(_, (i, j))| same(**i, **j))
-                .map(|(at, _)| (at, at)),
-        );
-        return pairs;
-    }
-    let width = b.len() + 1;
-    let mut longest = vec![0_u32; (a.len() + 1) * width];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            let at = i * width + j;
-            longest[at] = if same(a[i], b[j]) {
-                longest[at + width + 1] + 1
-            } else {
-                longest[at + width].max(longest[at + 1])
-            };
+/// All steps of both, in one order: that of the first one; what only the second one has follows the
+/// step of both that it follows there.
+#[must_use]
+pub fn side_by_side(left: &[Step], right: &[Step]) -> Vec<Pair> {
+    let mut pairs = pair_up(left, right);
+    let mut partners = vec![None; right.len()];
+    for pair in &pairs {
+        if let Some(right) = pair.right {
+            partners[right] = pair.left;
         }
     }
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        let at = i * width + j;
-        if same(a[i], b[j]) {
-            pairs.push((i, j));
-            (i, j) = (i + 1, j + 1);
-        } else if longest[at + width] >= longest[at + 1] {
-            i += 1;
-        } else {
-            j += 1;
-        }
+    // Of each step of the second one, the last of the first one at or before it.
+    let mut last = None;
+    for partner in &mut partners {
+        last = last.max(*partner);
+        *partner = last;
     }
+    let place = |pair: &Pair| match (pair.left, pair.right) {
+        (Some(left), _) => (Some(left), None),
+        (None, Some(right)) => (partners[right], Some(right)),
+        (None, None) => (None, None),
+    };
+    pairs.sort_by_key(place);
     pairs
 }
 
-/// Compares the steps between two common ones: steps of the same kind count as changed.
-fn compare_gap(
-    left: &[Step],
-    right: &[Step],
-    a: &[usize],
-    b: &[usize],
-    found: &mut Vec<Difference>,
-) {
-    let kind = |step: &Step| {
-        let update = step.update().map(str::to_owned);
-        (step.kind, step.method.clone(), update)
-    };
-    let mut rest = b.iter().copied().peekable();
-    let mut skipped = Vec::new();
-    for &i in a {
-        let ahead = rest.clone().position(|j| kind(&left[i]) == kind(&right[j]));
-        let Some(ahead) = ahead else {
-            found.push(Difference::Missing(i));
-            continue;
-        };
-        skipped.extend(rest.by_ref().take(ahead));
-        if let Some(j) = rest.next() {
-            let patch = patch::between(&left[i].json(), &right[j].json());
-            found.push(Difference::Changed {
-                left: i,
-                right: j,
-                patch,
+/// All steps of both, sequence by sequence.
+fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
+    let mut sequences: Vec<[Vec<usize>; 2]> = Vec::new();
+    let mut known: HashMap<Sequence, usize> = HashMap::new();
+    let mut contents: HashMap<Contents<'_>, usize> = HashMap::new();
+    // Of each step, the number of its contents.
+    let mut numbers = [Vec::new(), Vec::new()];
+    for (which, steps) in [left, right].into_iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
+            let update = step.update().filter(|_| step.unordered);
+            let sequence = (step.from, step.session.clone(), update.map(str::to_owned));
+            let index = *known.entry(sequence).or_insert_with(|| {
+                sequences.push(Default::default());
+                sequences.len() - 1
             });
+            sequences[index][which].push(at);
+            let next = contents.len();
+            let number = contents.entry(Contents::of(step)).or_insert(next);
+            numbers[which].push(*number);
         }
     }
-    found.extend(skipped.into_iter().chain(rest).map(Difference::Extra));
+    let mut found = Vec::new();
+    for [a, b] in &sequences {
+        let of = |which: usize, steps: &[usize]| -> Vec<usize> {
+            steps.iter().map(|at| numbers[which][*at]).collect()
+        };
+        for op in capture_diff_slices(Algorithm::Myers, &of(0, a), &of(1, b)) {
+            let (a, b) = (&a[op.old_range()], &b[op.new_range()]);
+            if matches!(op, DiffOp::Equal { .. }) {
+                found.extend(
+                    a.iter()
+                        .zip(b)
+                        .map(|(i, j)| Pair::new(Some(*i), Some(*j), true)),
+                );
+            } else {
+                pair_changed(left, right, a, b, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Pairs the steps between two common ones: steps of the same kind count as changed.
+fn pair_changed(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Pair>) {
+    fn kind(step: &Step) -> (Option<Kind>, &str, Option<&str>) {
+        (step.kind, &step.method, step.update())
+    }
+    let mut rest = b;
+    for &i in a {
+        let same_kind = |j: &usize| kind(&left[i]) == kind(&right[*j]);
+        let Some(ahead) = rest.iter().position(same_kind) else {
+            found.push(Pair::new(Some(i), None, false));
+            continue;
+        };
+        let (skipped, from) = rest.split_at(ahead);
+        found.extend(skipped.iter().map(|j| Pair::new(None, Some(*j), false)));
+        found.push(Pair::new(Some(i), Some(from[0]), false));
+        rest = &from[1..];
+    }
+    found.extend(rest.iter().map(|j| Pair::new(None, Some(*j), false)));
+}
+
+impl Pair {
+    const fn new(left: Option<usize>, right: Option<usize>, same: bool) -> Self {
+        Self { left, right, same }
+    }
+}
+
+impl<'s> Contents<'s> {
+    fn of(step: &'s Step) -> Self {
+        Self {
+            from: step.from,
+            kind: step.kind,
+            method: &step.method,
+            session: step.session.as_deref(),
+            number: step.number,
+            body: &step.body,
+        }
+    }
 }

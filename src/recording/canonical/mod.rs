@@ -11,6 +11,6 @@ mod compare;
 mod names;
 mod steps;
 
-pub use compare::{Difference, compare};
+pub use compare::{Difference, Pair, compare, side_by_side};
 pub use names::NameTable;
 pub use steps::{Step, Steps, steps};

@@ -91,21 +91,17 @@ pub fn steps(view: View, events: &[RecordedEvent]) -> Vec<Step> {
 }
 
 impl Step {
-    /// Whether both have the same contents.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.from == other.from
-            && self.kind == other.kind
-            && self.method == other.method
-            && self.session == other.session
-            && self.number == other.number
-            && self.body == other.body
-    }
-
     /// The kind of a `session/update`, such as `tool_call`.
     #[must_use]
     pub fn update(&self) -> Option<&str> {
         self.body["update"]["sessionUpdate"].as_str()
+    }
+
+    /// Removes what counts: the numbers of requests, tool calls and the like. In a conversation with
+    /// one turn more, all later ones would differ.
+    pub fn forget_counts(&mut self) {
+        self.number = None;
+        without_counts(&mut self.body);
     }
 
     /// The properties that are compared, as JSON.
@@ -258,6 +254,25 @@ impl Steps {
             finish_run(&mut self.steps[run.at]);
         }
         self.steps.push(step);
+    }
+}
+
+/// Makes `‹tool›` of `‹tool 3›`.
+fn without_counts(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let name = text
+                .strip_prefix('‹')
+                .and_then(|text| text.strip_suffix('›'));
+            if let Some((kind, count)) = name.and_then(|name| name.split_once(' '))
+                && count.bytes().all(|byte| byte.is_ascii_digit())
+            {
+                *text = format!("‹{kind}›");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_counts),
+        Value::Object(members) => members.values_mut().for_each(without_counts),
+        _ => {}
     }
 }
 

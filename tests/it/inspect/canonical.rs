@@ -1,6 +1,6 @@
 //! The canonical form: which differences count between two conversations, and which do not.
 
-use acp_relay::recording::canonical::{Difference, Step, compare, steps};
+use acp_relay::recording::canonical::{Difference, Step, compare, side_by_side, steps};
 use acp_relay::recording::{RecordedEvent, Recording, View};
 
 use super::{CAPTURES, answer, capture, import, recording};
@@ -13,6 +13,11 @@ fn read(file: &str, view: View) -> Vec<Step> {
 
 /// Compares two conversations of captures' lines (without their `jsonrpc`).
 fn differ(left: &[&str], right: &[&str]) -> Vec<Difference> {
+    let (left, right) = canonical(left, right);
+    compare(&left, &right)
+}
+
+fn canonical(left: &[&str], right: &[&str]) -> (Vec<Step>, Vec<Step>) {
     let folder = tempfile::tempdir().unwrap();
     let of = |name, lines: &[&str]| {
         let line = |(at, line): (usize, &&str)| {
@@ -23,7 +28,7 @@ fn differ(left: &[&str], right: &[&str]) -> Vec<Difference> {
         let text: String = lines.iter().enumerate().map(line).collect();
         read(&recording(folder.path(), name, &text), View::Received)
     };
-    compare(&of("left", left), &of("right", right))
+    (of("left", left), of("right", right))
 }
 
 fn chunk(session: &str, text: &str) -> String {
@@ -53,6 +58,35 @@ fn chunks_of_different_types_are_not_joined() {
     }
     let with_meta = two.replace(r#""type":"text""#, r#""type":"text","_meta":{"seq":2}"#);
     assert_eq!(differ(&both, &[&one, &with_meta]), []);
+}
+
+/// Steps of the second conversation alone stand where they were there, whoever sent them.
+#[test]
+fn side_by_side_has_every_step_once_and_in_order() {
+    let [a, b, c, d] = ["_a", "_b", "_c", "_d"].map(|name| format!(r#"{{"method":"{name}"}}"#));
+    let [a, b, c, d] = [
+        format!("> {a}"),
+        format!("< {b}"),
+        format!("> {c}"),
+        format!("< {d}"),
+    ];
+    let (left, right) = canonical(&[&a, &b, &a, &d], &[&c, &a, &b, &c, &a, &b]);
+    let pairs = side_by_side(&left, &right);
+    let pairs: Vec<_> = (pairs.iter())
+        .map(|pair| (pair.left, pair.right, pair.same))
+        .collect();
+    assert_eq!(
+        pairs,
+        [
+            (None, Some(0), false),
+            (Some(0), Some(1), true),
+            (Some(1), Some(2), true),
+            (None, Some(3), false),
+            (Some(2), Some(4), true),
+            (None, Some(5), false),
+            (Some(3), None, false),
+        ]
+    );
 }
 
 #[test]
