@@ -2,24 +2,26 @@
 //! its page.
 //!
 //! The page names them by their index in a list, so no path comes from a client. Dropped files are
-//! kept in a folder for temporary files, which is deleted with the library.
+//! kept in a folder for temporary files, which is deleted with the library. A capture becomes a
+//! recording there.
 
+use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::content::Content;
 use super::reader_thread;
 use super::search::Searches;
-use crate::recording::{PACKED, PLAIN, Recording, open, recordings};
+use crate::recording::{NotRecording, PACKED, PLAIN, Recording, open, recordings};
 
 /// Maximum number of recordings kept open.
 const MAX_OPEN: usize = 4;
@@ -30,10 +32,19 @@ const MAX_DROPPED: u64 = 512 << 20;
 /// What a dropped file counts at least.
 const MIN_DROPPED: u64 = 4 << 10;
 
+/// Maximum bytes of a capture that becomes a recording on the way: memory for several times as much
+/// is needed.
+const MAX_CAPTURE: u64 = 64 << 20;
+
+/// Makes a recording of a capture of another program that was changed last at a time; or says why it
+/// is none.
+pub type ImportCapture = fn(&[u8], SystemTime) -> Result<Vec<u8>, String>;
+
 /// The recordings of a viewer.
 #[derive(Debug)]
 pub(super) struct RecordingLibrary {
     folder: Option<PathBuf>,
+    import: ImportCapture,
     state: Mutex<State>,
 }
 
@@ -41,6 +52,8 @@ pub(super) struct RecordingLibrary {
 struct State {
     /// Only grows: an index in it is a name.
     recordings: Vec<Recording>,
+    /// Those of the folder, by name.
+    known: HashMap<String, usize>,
     /// The most recently used is last.
     open: Vec<(usize, Arc<OpenRecording>)>,
     /// The folders of dropped files.
@@ -82,54 +95,72 @@ pub(super) enum DropError {
 }
 
 impl RecordingLibrary {
-    /// The recording that the file at `path` belongs to, or all in the folder `path`.
+    /// The recording that the file at `path` belongs to, or is imported to; or all in the folder
+    /// `path`.
     ///
     /// # Errors
     /// There is no readable recording.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let is_folder = fs::metadata(path)?.is_dir();
-        let recordings = if is_folder {
-            recordings(path)?
-        } else {
-            // A faulty file is reported now and not on the page.
-            open(path)?;
-            vec![Recording::of(path)?]
+    pub(super) fn of(path: &Path, import: ImportCapture) -> io::Result<Self> {
+        let mut library = Self {
+            folder: None,
+            import,
+            state: Mutex::default(),
         };
-        Ok(Self {
-            folder: is_folder.then(|| path.to_owned()),
-            state: Mutex::new(State {
-                recordings,
-                ..State::default()
-            }),
-        })
+        let state = library.state.get_mut();
+        if fs::metadata(path)?.is_dir() {
+            library.folder = Some(fs::canonicalize(path)?);
+            library.list()?;
+            return Ok(library);
+        }
+        // A faulty file is reported now and not on the page.
+        open(path)?;
+        let recording = Recording::of(path)?;
+        if let Err(NotRecording::OtherFormat) = recording.check() {
+            let folder = temporary_folder()?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let copy = folder.path().join(format!("{name}{PLAIN}"));
+            convert(path, &copy, import).map_err(io::Error::other)?;
+            state.recordings = vec![Recording::of(&copy)?];
+            state.dropped.push(folder);
+        } else {
+            state.recordings = vec![recording];
+        }
+        Ok(library)
     }
 
-    /// All recordings, the newest last.
+    /// The folder, as people know it.
+    pub(super) fn folder(&self) -> Option<String> {
+        let folder = self.folder.as_ref()?;
+        Some(folder.to_string_lossy().into_owned())
+    }
+
+    /// All recordings, also those that were there before, with their files of now.
     ///
     /// # Errors
     /// The folder cannot be read any more.
-    pub(super) fn list(&self) -> io::Result<Value> {
+    pub(super) fn list(&self) -> io::Result<Vec<Recording>> {
+        let found = self.folder.as_deref().map(recordings).transpose()?;
         let mut state = self.state.lock();
-        if let Some(folder) = &self.folder {
-            for recording in recordings(folder)? {
-                let same = |known: &Recording| {
-                    known.name == recording.name && known.segments[0].starts_with(folder)
-                };
-                if !state.recordings.iter().any(same) {
+        let state = &mut *state;
+        for recording in found.into_iter().flatten() {
+            match state.known.get(&recording.name) {
+                Some(at) => state.recordings[*at] = recording,
+                None => {
+                    let at = state.recordings.len();
+                    state.known.insert(recording.name.clone(), at);
                     state.recordings.push(recording);
                 }
             }
         }
-        let list = state.recordings.iter().map(|recording| {
-            let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
-            let bytes: u64 = recording.segments.iter().map(size).sum();
-            let agent = recording.header().map(|header| header.agent.name);
-            json!({"name": recording.name, "bytes": bytes, "agent": agent})
-        });
-        Ok(list.collect())
+        Ok(state.recordings.clone())
     }
 
     /// The recording at an index of the list.
+    pub(super) fn recording(&self, at: usize) -> Option<Recording> {
+        self.state.lock().recordings.get(at).cloned()
+    }
+
+    /// The recording at an index of the list, opened.
     ///
     /// # Errors
     /// There is none, or it cannot be opened.
@@ -182,7 +213,7 @@ impl RecordingLibrary {
             }
             state.dropped_bytes += bytes;
         }
-        let received = receive(files, next);
+        let received = receive(files, next, self.import);
         let mut state = self.state.lock();
         let (folder, found) = received.inspect_err(|_| state.dropped_bytes -= bytes)?;
         if state.closed {
@@ -222,12 +253,9 @@ impl OpenRecording {
 fn receive(
     files: &[(String, u64)],
     mut next: impl FnMut() -> io::Result<Option<Bytes>>,
+    import: ImportCapture,
 ) -> Result<(TempDir, Vec<Recording>), DropError> {
-    let private = Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new()
-        .prefix("acp-relay-")
-        .permissions(private)
-        .tempdir()?;
+    let folder = temporary_folder()?;
     let mut rest = Bytes::new();
     for (name, length) in files {
         if Path::new(name).file_name() != Some(name.as_ref()) {
@@ -252,9 +280,37 @@ fn receive(
     }
     let found = recordings(folder.path())?;
     for recording in &found {
-        let name = &recording.name;
-        let refused = |misfit| DropError::NotRecording(format!("{name}: {misfit}"));
-        recording.check().map_err(refused)?;
+        let checked = match (recording.check(), &*recording.segments) {
+            (Err(NotRecording::OtherFormat), [path]) => convert(path, path, import),
+            (checked, _) => checked.map_err(|misfit| misfit.to_string()),
+        };
+        let refused = |why| DropError::NotRecording(format!("{}: {why}", recording.name));
+        checked.map_err(refused)?;
     }
     Ok((folder, found))
+}
+
+fn temporary_folder() -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    let private = Permissions::from_mode(0o700);
+    builder.prefix("acp-relay-").permissions(private).tempdir()
+}
+
+/// Writes the recording that the capture at `path` is imported to, perhaps over it. Returns why it
+/// cannot be imported.
+fn convert(path: &Path, to: &Path, import: ImportCapture) -> Result<(), String> {
+    let described = |error: io::Error| error.to_string();
+    let data = fs::metadata(path).map_err(described)?;
+    if data.len() > MAX_CAPTURE {
+        return Err(format!(
+            "this is no recording, and more than the {} MiB of a capture that are imported on the \
+             way; `acp-relay inspect import` makes a recording of it",
+            MAX_CAPTURE >> 20
+        ));
+    }
+    let text = fs::read(path).map_err(described)?;
+    let changed = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    let made = import(&text, changed);
+    let made = made.map_err(|why| format!("this is no recording, and no capture: {why}"))?;
+    fs::write(to, made).map_err(described)
 }

@@ -4,6 +4,8 @@
 //! [`mod@index`] knows the position of every event and its findings, [`mod@content`] is what has been
 //! read of a recording, [`mod@reader_thread`] follows it while it grows and lints it, [`mod@search`]
 //! filters, [`mod@library`] has the recordings, and [`mod@rows`] encodes the rows for the page.
+//! [`mod@overview`] has a row for each recording, [`mod@search_all`] searches all of them, and
+//! [`mod@side_by_side`] compares two; they read through [`mod@bounded`].
 //! [`mod@routes`] admits requests and answers them. The page is in `page/`, without a build step.
 //!
 //! # Why
@@ -20,14 +22,19 @@
 //! **The page has its own filter and index**, for plain files where no program runs (`--page`). The
 //! same vectors test the filter of the page and of the program.
 
+mod bounded;
 mod content;
 mod index;
 mod library;
+mod overview;
 mod page;
 mod reader_thread;
 mod routes;
 mod rows;
 mod search;
+mod search_all;
+mod side_by_side;
 
+pub use library::ImportCapture;
 pub use page::single_file;
 pub use routes::{RuleLookup, Viewer, ViewerAccess, router};

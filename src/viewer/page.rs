@@ -19,7 +19,8 @@ const HTML: &str = include_str!("page/index.html");
 /// The page's style.
 pub(super) const STYLE: &str = concat!(
     include_str!("page/base.css"),
-    include_str!("page/views.css")
+    include_str!("page/views.css"),
+    include_str!("page/overview.css"),
 );
 
 /// The page's script; later parts depend on earlier ones.
@@ -41,6 +42,8 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/dialogs.js"),
     include_str!("page/hints.js"),
     include_str!("page/main.js"),
+    include_str!("page/compare.js"),
+    include_str!("page/overview.js"),
     include_str!("page/keys.js"),
     include_str!("page/open.js"),
 );

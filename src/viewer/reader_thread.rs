@@ -115,7 +115,7 @@ fn add(content: &Content, tail: &mut Tail, lines: &[(u16, Entry)]) -> io::Result
 }
 
 /// Whether a process writes the segment at `path`: the writer has it locked.
-fn is_written(path: &Path, began: u64) -> bool {
+pub(super) fn is_written(path: &Path, began: u64) -> bool {
     // The writer may not have locked a new file yet, and must find it unlocked.
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let age = now

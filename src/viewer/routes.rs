@@ -1,12 +1,13 @@
 //! The HTTP routes of the viewer's page.
 //!
-//! With `after` (the revision that the page has), `state` waits for a newer one, so that the page
-//! follows a recording that grows. The only thing that a page can send are dropped files.
+//! With `after` (the revision that the page has), `state` and `recordings` wait for a newer one, so
+//! that the page follows what grows. The only thing that a page can send are dropped files.
 //!
 //! The viewer listens on loopback, which every program of this machine and every web page in its
 //! browsers can reach. So an address holds a token that is new for each run, the `Host` must be
 //! ours, and a request caused by another page is refused.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,16 +25,21 @@ use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::stream::unfold;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use super::library::{DropError, OpenRecording, RecordingLibrary};
+use super::library::{DropError, ImportCapture, OpenRecording, RecordingLibrary};
+use super::overview::Overview;
 use super::rows::Query;
-use super::{page, rows};
+use super::side_by_side::{CompareError, compare};
+use super::{page, rows, search_all};
 use crate::auth::origin::OriginPolicy;
 use crate::recording::filter::Filter;
 
@@ -42,6 +48,12 @@ const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// How long a page may send nothing of the files that were dropped onto it.
 const UPLOAD_PAUSE: Duration = Duration::from_secs(30);
+
+/// Searches of all recordings, and comparisons, that run at a time; others wait.
+const MAX_LONG: usize = 2;
+
+/// Lines of a search that wait for the page.
+const MAX_WAITING: usize = 16;
 
 /// Bytes of a token.
 const TOKEN: usize = 16;
@@ -59,7 +71,10 @@ pub type RuleLookup = fn(&str) -> Value;
 #[derive(Clone, Debug)]
 pub struct Viewer {
     library: Arc<RecordingLibrary>,
+    overview: Arc<Overview>,
     rules: RuleLookup,
+    /// Permits for what takes long.
+    long: Arc<Semaphore>,
 }
 
 /// What a request must show.
@@ -95,14 +110,19 @@ struct Opened(Arc<OpenRecording>);
 type Answer = Result<Response, ErrorResponse>;
 
 impl Viewer {
-    /// The recording that the file at `path` belongs to, or those in the folder there, also those
-    /// that come later and those that are being written.
+    /// The recording that the file at `path` belongs to, or is imported to; or those in the folder
+    /// there, also those that come later and those that are being written.
     ///
     /// # Errors
     /// When there is nothing that can be read.
-    pub fn of(path: &Path, rules: RuleLookup) -> io::Result<Self> {
-        let library = Arc::new(RecordingLibrary::of(path)?);
-        Ok(Self { library, rules })
+    pub fn of(path: &Path, rules: RuleLookup, import: ImportCapture) -> io::Result<Self> {
+        let library = Arc::new(RecordingLibrary::of(path, import)?);
+        Ok(Self {
+            overview: Arc::new(Overview::new(Arc::clone(&library))),
+            library,
+            rules,
+            long: Arc::new(Semaphore::new(MAX_LONG)),
+        })
     }
 
     /// Ends: deletes the files that were dropped onto the page.
@@ -194,6 +214,8 @@ pub fn router(
         )
         .route(&below("api/recordings"), get(recordings))
         .route(&below("api/dropped"), post(dropped))
+        .route(&below("api/search"), get(search))
+        .route(&below("api/compare"), get(compared))
         .route(&below("api/rule"), get(rule))
         .route(&below("api/{recording}/state"), get(state))
         .route(&below("api/{recording}/rows"), get(rows))
@@ -222,8 +244,56 @@ fn path_part<'p>(path: &'p RawPathParams, name: &str) -> &'p str {
     part.map_or("", |(_, part)| part)
 }
 
-async fn recordings(State(viewer): State<Viewer>) -> Answer {
-    json(move || Ok(viewer.library.list()?.to_string())).await
+/// The rows of the overview that have changed, once there are some.
+async fn recordings(State(viewer): State<Viewer>, query: Query) -> Answer {
+    let after = query.number::<u64>("after");
+    if let (Some(known), false) = (after, query.has("now")) {
+        let mut revision = viewer.overview.revision.subscribe();
+        let change = revision.wait_for(|now| *now != known);
+        let _ = timeout(LONG_POLL, change).await;
+    }
+    let changes = move || viewer.overview.changes(after.unwrap_or(0));
+    json(move || Ok(changes()?.to_string())).await
+}
+
+/// The number of events of each recording that match the filter `q`, as lines of JSON; ended by the
+/// page's disconnecting.
+async fn search(State(viewer): State<Viewer>, query: Query) -> Answer {
+    let filter = filter(&query)?.ok_or_else(not_found)?;
+    let permit = Arc::clone(&viewer.long).acquire_owned().await;
+    let (sender, receiver) = mpsc::channel::<Bytes>(MAX_WAITING);
+    spawn_blocking(move || {
+        let _permit = permit;
+        let ids = viewer.overview.newest_first().into_iter();
+        let recordings = ids.filter_map(|id| Some((id, viewer.library.recording(id)?)));
+        search_all::search(recordings, &filter, |found| match found {
+            Value::Null => !sender.is_closed(),
+            found => sender.blocking_send(format!("{found}\n").into()).is_ok(),
+        });
+    });
+    let lines = unfold(receiver, |mut receiver| async {
+        Some((Ok::<_, Infallible>(receiver.recv().await?), receiver))
+    });
+    Ok(respond("application/x-ndjson", Body::from_stream(lines)))
+}
+
+/// Two recordings, `a` and `b`, side by side.
+async fn compared(State(viewer): State<Viewer>, query: Query) -> Answer {
+    let recording = |name: &str| viewer.library.recording(query.number(name)?);
+    let both = recording("a").zip(recording("b"));
+    let (left, right) = both.ok_or_else(not_found)?;
+    let permit = Arc::clone(&viewer.long).acquire_owned().await;
+    let compared = blocking(move || {
+        let _permit = permit;
+        match compare(&left, &right) {
+            Err(CompareError::Io(error)) => Err(error),
+            Err(error) => Ok(Err(error.to_string())),
+            Ok(compared) => Ok(Ok(compared.to_string())),
+        }
+    });
+    let compared = compared.await?;
+    let compared = compared.map_err(|why| (StatusCode::PAYLOAD_TOO_LARGE, why))?;
+    Ok(respond(JSON, compared))
 }
 
 /// Adds the recordings in dropped files: each has a member of the query with its name and its length
@@ -241,7 +311,9 @@ async fn dropped(State(viewer): State<Viewer>, request: Request) -> Answer {
             Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
         };
         let files = files.map_err(|_| DropError::Malformed("described by the query"))?;
-        viewer.library.add_dropped(&files, next)
+        let added = viewer.library.add_dropped(&files, next)?;
+        viewer.overview.scan();
+        Ok(added)
     };
     let added = spawn_blocking(work).await.map_err(io::Error::other);
     let added = added.map_err(DropError::Io).and_then(|added| added);

@@ -90,6 +90,10 @@ impl Query {
         self.0.get(name).map_or("", String::as_str)
     }
 
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     pub(super) fn number<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name).parse().ok()
     }

@@ -25,6 +25,7 @@ mod jsonrpc;
 mod link;
 mod manual;
 mod metrics;
+mod overview;
 mod process;
 mod proxy;
 mod recording;

@@ -21,6 +21,7 @@ import { parseArgs } from "node:util";
 import { createRequire } from "node:module";
 import { chunk, conversation, hostile, newRecording, root, translated, turn } from "./viewer_book.mjs";
 import { lowContrast, unnamed } from "./viewer_eyes.mjs";
+import { overviews } from "./viewer_overview.mjs";
 import { folder, usability } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
@@ -348,6 +349,7 @@ check("an address restores the view", plain, async (page) => {
 });
 
 usability({ check, row, expect, until, click, whole, plain });
+overviews({ check, row, expect, until, click, counted, options: { ...options, open } });
 
 // The official SDK's client and agent, recorded by a relay.
 if (options.sdk) check("a conversation of the SDK is shown while it runs, and the end of the relay is reported", () => serve(0), async (page, address) => {
@@ -357,6 +359,7 @@ if (options.sdk) check("a conversation of the SDK is shown while it runs, and th
   const running = begin("node", [here, "--sdk", options.sdk, "--cwd", root, "--url", serving.url, ...prompt], /"stops":\s*\[[^\]]+\]/);
   // When the check fails before, that is reported.
   running.catch(() => {});
+  await page.locator("#overview tr[data-id]").click();
   await row(page, "session/prompt").locator(".tail.waiting").waitFor();
   await page.locator("#top.live").waitFor();
   await page.keyboard.press("f");
@@ -610,16 +613,17 @@ check("the page without a server reports what it does not show, and names the co
 });
 
 check("files that are dropped onto a served page are unpacked and linted by its viewer", folder(), async (page) => {
-  await page.locator("#about", { hasText: "stdio:" }).waitFor();
+  await page.locator("#overview tr.selected").waitFor();
   await page.locator("#pick").setInputFiles([packed, plain]);
   await page.waitForFunction(() => document.title.startsWith("plain "));
   await page.locator(".row .badge.error").first().waitFor();
   await page.locator("#filter").fill("lint:not-initialized");
   await counted(page, "3 of 29 events");
-  const names = await page.locator("#recordings option").allTextContents();
-  expect(names.length === 4 && names[0].startsWith("v1-packed"), `they are listed with the others: ${names}`);
   await page.locator("#filter").fill("");
-  await page.locator("#recordings").selectOption({ index: 0 });
+  await page.locator("#list").focus();
+  await page.keyboard.press("o");
+  await until(async () => (await page.locator("#overview tr[data-id]").count()) === 4, "they are listed with the others");
+  await page.locator("#overview tr", { hasText: "v1-packed" }).click();
   await row(page, "Ready.").waitFor();
   await counted(page, "16 events");
   await whole(page);

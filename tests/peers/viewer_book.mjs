@@ -20,13 +20,13 @@ function withChecksum(content) {
   return Buffer.concat([bytes, Buffer.from(`,"crc":"${crc}"}\n`)]);
 }
 
-/** Writes the header of a recording; the returned functions append events to it. */
-export function newRecording(name) {
+/** Writes the header of a recording, with these members; the returned functions append events to it. */
+export function newRecording(name, members = {}) {
   const path = join(root, name);
   const peer = (name) => ({ name, dialect: "canonical" });
   const header = {
     acpr: 1, id: "ab".repeat(16), seg: 0, first: 1, began: 1795190340.0, by: "test", client: peer("stdio:"),
-    agent: peer("process 1 (agent)"), policy: "lossless", redact: { mode: "default", rules: "default@1", key: "00" }, prev: null,
+    agent: peer("process 1 (agent)"), policy: "lossless", redact: { mode: "default", rules: "default@1", key: "00" }, prev: null, ...members,
   };
   writeFileSync(path, withChecksum(JSON.stringify(header)));
   let n = 0;
@@ -45,7 +45,7 @@ export function newRecording(name) {
 
 export const chunk = (text) => ({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } } });
 
-/** A turn with chunks, a tool call and an answer; `words` is the text of the agent. */
+/** A turn with chunks, a tool call and an answer; `words` is the text of the agent. Returns the number of its last event. */
 export function turn(recording, id, words, stop = "end_turn") {
   const asked = recording.frame("client", ">", "request", "session/prompt", { id, params: { sessionId: "s1", prompt: [{ type: "text", text: `question ${id}` }] } });
   recording.add({ k: "passed", h: "agent", from: asked, to: asked, count: 1 });
@@ -56,12 +56,12 @@ export function turn(recording, id, words, stop = "end_turn") {
   const done = { sessionUpdate: "tool_call_update", toolCallId: "c" + id, status: "completed", content: [{ type: "content", content: { type: "text", text: "tool output" } }] };
   const last = recording.frame("agent", "<", "notification", "session/update", { method: "session/update", params: { sessionId: "s1", update: done } });
   recording.add({ k: "passed", h: "client", from: first, to: last, count: 4 });
-  recording.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
+  return recording.frame("agent", "<", "result", "session/prompt", { id, result: { stopReason: stop } }, { re: asked });
 }
 
 /** A conversation of `turns` turns, with a translated message, stderr and links. */
-export function conversation(name, turns, words = "Hello") {
-  const recording = newRecording(name);
+export function conversation(name, turns, words = "Hello", members = {}) {
+  const recording = newRecording(name, members);
   recording.add({ k: "link", h: "client", ev: "open", what: "stdio:" });
   recording.add({ k: "proc", ev: "start", what: "process 1 (agent)" });
   recording.add({ k: "stderr", b: "agent: ready\n" });
@@ -96,14 +96,14 @@ export function translated(name) {
 }
 
 /** Text that has an effect if it is interpreted as more than text. */
-const HOSTILE = [
+export const HOSTILE = [
   "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",
   "javascript:alert(4)", "\u202egnp.exe\u202c", "\u200b\u2066\ufeff", "\u001b]0;owned\u0007\u001b[31mred", "<a href=https://evil.example>x</a>",
   "<link rel=stylesheet href=https://evil.example/x.css>", "{{7*7}}", "__proto__", "a\u0000b",
 ].join(" ");
 
-export function hostile() {
-  const recording = newRecording("hostile.acpr");
+export function hostile(name = "hostile.acpr", members = {}) {
+  const recording = newRecording(name, members);
   recording.add({ k: "link", h: "client", ev: HOSTILE, what: HOSTILE });
   recording.add({ k: "proc", ev: "start", what: HOSTILE });
   recording.add({ k: "stderr", b: HOSTILE });

@@ -19,7 +19,7 @@ use crate::cli::announcement::Announcement;
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
 use crate::cli::traces::Traces;
-use crate::cli::{dialect, exit, stderr};
+use crate::cli::{dialect, exit, inspect, stderr};
 use crate::link::LinkSource;
 use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
 use crate::transport::{Endpoint, Links, SocketFile, Workers, bind_unix};
@@ -97,7 +97,8 @@ impl Admin {
         let viewer = match (recordings, port) {
             (Some(folder), Some(port)) => {
                 let access = ViewerAccess::new(port, random()?);
-                Some((access, Viewer::of(folder, dialect::describe_rule)?))
+                let viewer = Viewer::of(folder, dialect::describe_rule, inspect::of_capture)?;
+                Some((access, viewer))
             }
             _ => None,
         };

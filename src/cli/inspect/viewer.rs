@@ -22,6 +22,7 @@ use rustix::process::geteuid;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
+use super::import::of_capture;
 use super::select::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, ClientUser, Socket};
@@ -34,7 +35,8 @@ use crate::viewer::{Viewer, ViewerAccess, router, single_file};
 /// The arguments of `inspect open`.
 #[derive(Debug, Args)]
 pub(super) struct Open {
-    /// The recording, or a folder of them; one that is being written is followed
+    /// The recording, or a folder of them; one that is being written is followed. A capture is
+    /// imported on the way
     #[arg(value_name = "FILE|DIR", default_value = ".")]
     path: PathBuf,
     /// The port on loopback; 0 chooses any
@@ -74,7 +76,7 @@ pub(in crate::cli) async fn show(
     with_browser: bool,
     stop: StopSignals,
 ) -> ExitCode {
-    let viewer = match Viewer::of(path, dialect::describe_rule) {
+    let viewer = match Viewer::of(path, dialect::describe_rule, of_capture) {
         Ok(viewer) => viewer,
         Err(error) => {
             let fault = format!("{}: {error}", path.display());
@@ -134,6 +136,10 @@ fn check_path(path: &Path) -> Result<(), ExitCode> {
     let found = Recording::of(path).map_err(NotRecording::from);
     match found.and_then(|recording| recording.check()) {
         Ok(()) | Err(NotRecording::Empty) => Ok(()),
+        Err(NotRecording::OtherFormat) => {
+            note("This is no recording: it is read as a capture, and shown as a recording of it.");
+            Ok(())
+        }
         Err(misfit) => Err(report_unusable(path, &misfit)),
     }
 }

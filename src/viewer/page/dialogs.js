@@ -5,7 +5,7 @@
 const KEYS = [
   ["j  k", "next and previous event"], ["g  G", "first and last"], ["Enter", "open the event"], ["Esc", "close, clear"],
   ["/", "filter"], ["p", "its request or answer"], ["t", "sequence, turns, findings"], ["n  N", "next and previous finding"],
-  ["c", "fold runs of chunks"], ["w", "time since the beginning, or of the day"], ["[  ]", "older and newer recording"], ["f", "follow a recording that grows"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
+  ["c", "fold runs of chunks"], ["w", "time since the beginning, or of the day"], ["[  ]", "older and newer recording"], ["o", "all recordings; there, c picks two to compare"], ["f", "follow a recording that grows"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
 ];
 
 /** Examples of filters. */

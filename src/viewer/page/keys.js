@@ -57,7 +57,7 @@ const ACTIONS = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   g: () => edge(false), G: () => edge(true), Home: () => edge(false), End: () => edge(true), PageDown: () => page(1), PageUp: () => page(-1),
   Enter: () => view.selected && view.tab === "sequence" && show(view.selected), Escape: escape, "/": () => $("filter").select(),
-  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following),
+  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following), o: backToList,
   x: commands, d: theme, "?": showKeys,
 };
 

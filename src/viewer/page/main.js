@@ -248,7 +248,7 @@ function showError(error) {
   $("top").classList.toggle("gone", Boolean(error));
   if (!error) return gone.remove();
   $("top").classList.remove("live");
-  const why = !view.source?.live || error.isOwn ? error.message
+  const why = !(view.source?.live ?? SERVED) || error.isOwn ? error.message
     : !error.status ? "acp-relay does not answer. This page tries again."
     : /cannot be read/.test(error.message) ? error.message
     : "The acp-relay process of this address has ended. A new one prints a new address when it starts.";

@@ -1,9 +1,6 @@
 // The available recordings: those of the viewer's server, which also takes files that are dropped
 // onto the page; without a server local files, which are sent nowhere.
 
-/** Milliseconds between two requests for new recordings. */
-const POLL_INTERVAL = 4000;
-
 const SERVED = location.protocol.startsWith("http");
 
 /** The recordings to choose from; each has a name, bytes, perhaps an agent, and can be opened. */
@@ -20,15 +17,15 @@ function offer(more) {
 }
 
 function choose(place) {
-  $("welcome")?.remove();
-  $("newer").hidden = true;
+  mode("recording");
   $("recordings").value = String(place);
   return look(offered[place].open());
 }
 
 /** Shows the recording before or after the current one. */
 function neighbour(by) {
-  const place = Number($("recordings").value) + by;
+  const live = overview.all.sort((a, b) => a.time - b.time || a.id - b.id).map((row) => row.id);
+  const place = view.source.live ? live[live.indexOf(view.source.place) + by] : Number($("recordings").value) + by;
   return place in offered ? (view.source.live ? choose : read)(place) : undefined;
 }
 
@@ -90,23 +87,35 @@ function instead(title, words, command) {
 
 const importCommand = (name) => commandLine(`acp-relay inspect import ${fileOf(name)} ${fileOf(name.replace(/\.\w+$/, "").replace(/^-/, "") || "recording")}.acpr`);
 
-/** Adds the new recordings of the server. Returns their number. */
-async function served() {
-  const all = await Server.recordings();
-  const before = offered.length;
-  offer(all.slice(before).map((one, at) => ({ ...one, open: () => new Server(before + at, one.name) })));
-  return offered.length - before;
+/** Requests what has changed among the server's recordings, once there is something with `wait`. Returns the new ones. */
+async function served(wait) {
+  const fresh = await overview.update(wait);
+  for (const id of fresh) {
+    const { name } = overview.rows.get(id);
+    offered[id] = { name, open: () => new Server(id, name) };
+  }
+  return fresh;
 }
 
-/** Reports new recordings. */
-async function pollRecordings() {
+/** Keeps the list up to date, and reports new recordings beside another one. */
+async function followRecordings() {
   for (;;) {
-    await pause(POLL_INTERVAL);
-    if (document.hidden || !view.source?.live) continue;
-    // A server that does not answer is reported by `follows`.
-    const more = await served().catch(() => 0);
-    if (more) $("newer").textContent = `${Number($("newer").textContent.split(" ")[0]) + more} new`;
-    $("newer").hidden &&= !more;
+    await pause(overview.shown ? 120 : SELDOM);
+    if (document.hidden) continue;
+    try {
+      const fresh = await served(true);
+      if (overview.shown) {
+        showError(null);
+        overview.layOut();
+      } else if (fresh.length && view.source?.live) {
+        $("newer").textContent = `${Number($("newer").textContent.split(" ")[0]) + fresh.length} new`;
+        $("newer").hidden = false;
+      }
+    } catch (error) {
+      // Beside a recording, a server that does not answer is reported by `follows`.
+      if (overview.shown) showError(error);
+      await pause(RETRY_INTERVAL);
+    }
   }
 }
 
@@ -115,23 +124,29 @@ async function start() {
     const words = "An .acpr file, or all segments of a recording. It is read by this page only and sent nowhere. For packed recordings (.acpr.zst) and for findings there is this command:";
     return welcome("Drop a recording here", words, openCommand("FILE"), button("tool", "or choose a file", () => $("pick").click()));
   }
-  while (!(await served())) {
-    if (!$("welcome")) welcome("No recording yet", "The first recording is shown as soon as it begins.");
-    await pause(RETRY_INTERVAL);
-  }
-  pollRecordings();
+  await served();
+  followRecordings();
   addEventListener("hashchange", () => addressed().catch(showError));
   await addressed();
 }
 
-/** Shows the recording that the address names, or the newest. */
+/** The recording that was begun last. */
+const newest = () => overview.all.reduce((last, row) => (row.time >= last.time ? row : last)).id;
+
+/** Shows what the address names: a recording, the comparison of two, or the list; for a single file, the newest recording. */
 async function addressed() {
   const there = new URLSearchParams(location.hash.slice(1));
-  const named = offered.findIndex((one) => one.name === there.get("recording"));
-  const place = named < 0 ? offered.length - 1 : named;
-  const looking = view.source?.name === offered[place].name ? null : choose(place);
+  const [named, a, b] = ["recording", "a", "b"].map((name) => offered.findIndex((one) => one?.name === there.get(name)));
+  if (there.get("view") === "compare" && a >= 0 && b >= 0) return await showComparison(a, b);
+  if (named < 0 && (overview.folder || there.get("view") === "list")) return overview.show(there);
   // For another recording, only the view and the filter hold.
   if (named < 0) there.delete("n");
+  await visit(named < 0 ? newest() : named, there);
+}
+
+/** Shows a recording as an address describes it. */
+async function visit(place, there) {
+  const looking = view.source?.name === offered[place].name ? null : choose(place);
   arrive(there).catch(showError);
   await looking;
 }
@@ -141,7 +156,7 @@ if (["dark", "light"].includes(setting("theme"))) document.documentElement.datas
 let depth = 0;
 addEventListener("dragenter", () => {
   $("drop").hidden = ++depth === 0;
-  $("drop").firstChild.textContent = SERVED ? "Drop a recording to open it. It is sent to the acp-relay of this page only." : "Drop a recording to open it";
+  $("drop").firstChild.textContent = SERVED ? "Drop a recording or a capture to open it. It is sent to the acp-relay of this page only." : "Drop a recording to open it";
 });
 addEventListener("dragleave", () => ($("drop").hidden = --depth <= 0));
 addEventListener("dragover", (event) => event.preventDefault());
@@ -153,5 +168,5 @@ addEventListener("drop", (event) => {
 });
 $("pick").addEventListener("change", () => showFiles($("pick").files).catch(showError));
 $("recordings").addEventListener("change", () => (view.source?.live ? choose : read)(Number($("recordings").value)).catch(showError));
-$("newer").addEventListener("click", () => choose(offered.length - 1).catch(showError));
+$("newer").addEventListener("click", () => choose(newest()).catch(showError));
 start().catch(showError);

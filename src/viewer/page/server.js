@@ -6,13 +6,14 @@ class Server {
   live = true;
 
   constructor(place, name) {
-    this.name = name;
+    Object.assign(this, { name, place });
     this.base = `api/${place}/`;
     this.closing = new AbortController();
   }
 
-  static async recordings() {
-    return await (await request("api/recordings")).json();
+  /** The rows of the overview that have changed after a revision; with `wait`, once there are some. */
+  static async recordings(after, wait) {
+    return await (await request(`api/recordings?${wait ? "" : "now&"}after=${after}`)).json();
   }
 
   /** Sends dropped files to the server, which keeps them until it ends. Returns the places of their recordings. */

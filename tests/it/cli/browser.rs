@@ -29,6 +29,7 @@ fn with_browser(args: &[&str], folder: &Path) -> Command {
     let mut command = relay(args);
     command
         .env("PATH", format!("{}:{path}", folder.display()))
+        .env("DISPLAY", ":0")
         .env_remove("BROWSER");
     command
 }
@@ -81,7 +82,7 @@ fn the_demo_is_opened_in_a_browser_by_an_address_that_works_once() {
     assert_eq!(ask(once).status, 404);
     assert_eq!(ask(&page).status, 200);
     let all = ask(&format!("{page}api/recordings")).json();
-    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
+    assert_eq!(all["rows"].as_array().map(Vec::len), Some(1), "{all}");
 
     interrupt(&terminal);
     let (printed, status) = terminal.end();
@@ -132,4 +133,17 @@ fn a_browser_is_started_at_a_terminal_alone_and_unless_refused() {
         let (printed, _) = terminal.end();
         assert_eq!(printed.contains(missing), args.len() == 3, "{printed}");
     }
+}
+
+#[test]
+fn no_browser_is_started_without_a_display() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = with_browser(&["inspect", "open", RECORDING], folder.path());
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    let mut terminal = Terminal::start(command);
+    let printed = terminal.expect("there is no display");
+    assert!(printed.contains("No browser was started: "), "{printed}");
+    interrupt(&terminal);
+    terminal.end();
+    assert!(!folder.path().join("xdg-open.args").exists());
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::json;
@@ -60,24 +60,11 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
     // The messages are first found, and then redacted and written.
     let length = text.len() as u64;
     let _progress = (!args.json).then(|| Progress::start(2 * length));
-    let mut capture = formats::read(&text)
+    let changed = fs::metadata(&args.from).and_then(|data| data.modified());
+    let redactor = redactor(args.redact, args.redact_pointer.clone());
+    let redactor = redactor.map_err(|error| exit::fail(exit::SYSTEM, &error))?;
+    let (capture, lines, events) = import(&text, changed.ok(), args.redact, redactor)
         .map_err(|why| exit::fail(exit::DATA, &format!("{}: {why}", args.from.display())))?;
-    if capture.began == 0 {
-        // The file has no time; its modification time is an upper bound.
-        let changed = fs::metadata(&args.from).and_then(|data| data.modified());
-        let since = changed
-            .ok()
-            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
-    }
-    // Names come from bodies, so they are not kept in modes without bodies.
-    if matches!(args.redact, Mode::Full | Mode::Default) {
-        capture.name_peers();
-    }
-    let id = random_hex::<16>().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
-    let (lines, events) = recording(&capture, redactor, id);
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
     done.map_err(|error| report_uncreatable(&args.to, &error))?;
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
@@ -102,6 +89,41 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
         text += &format!("; {} of them are no messages", capture.odd);
     }
     Ok(print(&text, exit::SUCCESS))
+}
+
+/// The recording that a capture is imported to without options; or why it is none.
+pub(in crate::cli) fn of_capture(text: &[u8], changed: SystemTime) -> Result<Vec<u8>, String> {
+    let mode = Mode::default();
+    let redactor = redactor(mode, Vec::new()).map_err(|error| error.to_string())?;
+    let (_, lines, _) = import(text, Some(changed), mode, redactor)?;
+    Ok(lines)
+}
+
+fn redactor(mode: Mode, pointers: Vec<PointerPattern>) -> io::Result<Redactor> {
+    Ok(Redactor::new(mode, pointers, random()?))
+}
+
+/// Reads a capture that was `changed` last at a time. Returns it, the lines of its recording, and
+/// their number of events.
+fn import(
+    text: &[u8],
+    changed: Option<SystemTime>,
+    mode: Mode,
+    redactor: Redactor,
+) -> Result<(Capture, Vec<u8>, u64), String> {
+    let mut capture = formats::read(text)?;
+    if capture.began == 0 {
+        // The file has no time; its modification time is an upper bound.
+        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    }
+    // Names come from bodies, so they are not kept in modes without bodies.
+    if matches!(mode, Mode::Full | Mode::Default) {
+        capture.name_peers();
+    }
+    let id = random_hex::<16>().map_err(|error| error.to_string())?;
+    let (lines, events) = recording(&capture, redactor, id);
+    Ok((capture, lines, events))
 }
 
 /// The lines of a recording, and its number of events.

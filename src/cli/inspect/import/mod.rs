@@ -4,4 +4,5 @@ mod capture;
 mod command;
 mod formats;
 
+pub(in crate::cli) use command::of_capture;
 pub(super) use command::{Import, run};

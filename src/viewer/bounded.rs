@@ -1,0 +1,33 @@
+//! Reads a recording up to a bound, whatever its lines are: for work on many recordings, or on two.
+
+use std::io::{self, Read as _};
+
+use crate::recording::{Entry, Recording, SegmentReader, open};
+
+/// Passes the lines in the first `most` (unpacked) bytes of a recording to `visit`, each with the
+/// index of its segment, until it returns false. Returns whether these were all.
+///
+/// # Errors
+/// A segment cannot be read.
+pub(super) fn each_line(
+    recording: &Recording,
+    most: u64,
+    mut visit: impl FnMut(u16, &Entry) -> bool,
+) -> io::Result<bool> {
+    let mut left = most;
+    for (at, path) in recording.segments.iter().enumerate() {
+        let segment = u16::try_from(at).unwrap_or(u16::MAX);
+        let mut file = open(path)?;
+        let mut lines = SegmentReader::new(file.source().take(left));
+        while let Some(entry) = lines.next() {
+            if !visit(segment, &entry?) {
+                return Ok(false);
+            }
+        }
+        left = lines.source().limit();
+        if left == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

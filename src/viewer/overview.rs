@@ -1,0 +1,441 @@
+//! The overview: a row for each recording.
+//!
+//! A scan of the folder finds names, sizes and times, and reads the headers for a moment. One thread
+//! then reads whole recordings, the newest first, for what else a row shows, and again when they have
+//! changed. It works while a page asks. Each change of a row has a number, so that a page requests
+//! what has changed since.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::bounded::each_line;
+use super::index::Index;
+use super::library::RecordingLibrary;
+use super::reader_thread::is_written;
+use crate::jsonrpc::Kind;
+use crate::recording::lint::Linter;
+use crate::recording::{Header, LineError, NotRecording, Parsed, RecordedEvent, Recording};
+
+/// Bytes of a recording that are read for its row, and for its header alone.
+const MAX_READ: u64 = 64 << 20;
+const MAX_HEAD: u64 = 16 << 10;
+
+/// Rows in one answer.
+const MAX_ROWS: usize = 1_000;
+
+/// Time that one scan reads headers.
+const HEAD_BUDGET: Duration = Duration::from_millis(250);
+
+/// Minimum time between two scans, and between two readings of a recording; each is also at least
+/// ten times as long as the scan or the reading took.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Time between two looks at an empty queue.
+const IDLE: Duration = Duration::from_millis(150);
+
+/// How long the thread works after a page has asked.
+const INTEREST: Duration = Duration::from_secs(60);
+
+/// Maximum characters of a peer's name.
+const MAX_NAME: usize = 80;
+
+/// The rows of a library.
+#[derive(Debug)]
+pub(super) struct Overview {
+    library: Arc<RecordingLibrary>,
+    table: Mutex<Table>,
+    /// The number of the last change.
+    pub(super) revision: watch::Sender<u64>,
+    is_kept: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By the index of the recording.
+    listed: Vec<Listed>,
+    /// Those to be read.
+    queue: VecDeque<usize>,
+    revision: u64,
+    /// When a page has asked last.
+    asked: Option<Instant>,
+    /// Why the folder cannot be read.
+    error: Option<String>,
+}
+
+/// What changes when a recording changes: the length and the time of each segment.
+type Stamp = Vec<(u64, Option<SystemTime>)>;
+
+#[derive(Debug, Default)]
+struct Listed {
+    row: Row,
+    stamp: Stamp,
+    /// The stamp with which it was read.
+    read: Option<Stamp>,
+    is_queued: bool,
+    has_header: bool,
+    /// It is not read again before.
+    due: Option<Instant>,
+    revision: u64,
+}
+
+/// A row as the page gets it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Row {
+    id: usize,
+    name: String,
+    bytes: u64,
+    /// When it began, in microseconds since 1970; until that is known, when it was changed.
+    time: u64,
+    client: String,
+    agent: String,
+    /// A process writes it.
+    writing: bool,
+    /// Its files are not there any more.
+    gone: bool,
+    fault: Option<String>,
+    #[serde(flatten)]
+    facts: Option<Facts>,
+}
+
+/// What is known of a recording that was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Facts {
+    turns: usize,
+    errors: u64,
+    findings: Value,
+    /// The worst severity among the findings.
+    severity: Value,
+    /// Microseconds.
+    length: u64,
+    /// It is longer than what was read.
+    partial: bool,
+}
+
+impl Overview {
+    pub(super) fn new(library: Arc<RecordingLibrary>) -> Self {
+        Self {
+            library,
+            table: Mutex::default(),
+            revision: watch::Sender::default(),
+            is_kept: AtomicBool::new(false),
+        }
+    }
+
+    /// The rows that changed after the change `after`, of all 0; not more than a page takes at once.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(super) fn changes(self: &Arc<Self>, after: u64) -> io::Result<Value> {
+        self.table.lock().asked = Some(Instant::now());
+        if !self.is_kept.swap(true, Ordering::Relaxed) {
+            self.scan();
+            let weak = Arc::downgrade(self);
+            let thread = thread::Builder::new().name("overview".to_owned());
+            thread.spawn(move || keep(&weak))?;
+        }
+        let table = self.table.lock();
+        if let Some(error) = &table.error {
+            return Err(io::Error::other(error.clone()));
+        }
+        let mut changed: Vec<&Listed> = (table.listed.iter())
+            .filter(|listed| listed.revision > after)
+            .collect();
+        changed.sort_by_key(|listed| listed.revision);
+        let more = changed.len() > MAX_ROWS;
+        changed.truncate(MAX_ROWS);
+        let revision = match changed.last() {
+            Some(last) if more => last.revision,
+            _ => table.revision,
+        };
+        let rows: Vec<&Row> = changed.into_iter().map(|listed| &listed.row).collect();
+        let folder = self.library.folder();
+        Ok(json!({"revision": revision, "more": more, "folder": folder, "rows": rows}))
+    }
+
+    /// The indices of the recordings, the newest first.
+    pub(super) fn newest_first(&self) -> Vec<usize> {
+        let table = self.table.lock();
+        let mut rows: Vec<&Row> = table.listed.iter().map(|listed| &listed.row).collect();
+        rows.retain(|row| !row.gone);
+        rows.sort_by_key(|row| Reverse(row.time));
+        rows.into_iter().map(|row| row.id).collect()
+    }
+
+    /// Compares the rows with the files.
+    pub(super) fn scan(&self) {
+        let begun = Instant::now();
+        let found = self.library.list();
+        let stamps = found.as_deref().unwrap_or_default().iter().map(stamp);
+        let stamps: Vec<Stamp> = stamps.collect();
+        let mut table = self.table.lock();
+        table.error = found.as_ref().err().map(ToString::to_string);
+        let Ok(found) = found else {
+            return self.announce(&mut table);
+        };
+        let known = table.listed.len();
+        let (mut changed, mut headless) = (Vec::new(), Vec::new());
+        for (id, (recording, stamp)) in found.iter().zip(stamps).enumerate() {
+            if id == table.listed.len() {
+                table.listed.push(Listed::default());
+                let row = &mut table.listed[id].row;
+                (row.id, row.name) = (id, recording.name.clone());
+            }
+            let listed = &mut table.listed[id];
+            let seen = listed.see(recording, stamp);
+            if seen || id >= known {
+                changed.push(id);
+            }
+            if !listed.has_header && !listed.row.gone && listed.read.is_none() {
+                headless.push(id);
+            }
+            let due = listed.due.is_none_or(|due| begun >= due);
+            if listed.read.as_ref() != Some(&listed.stamp) && due && !listed.row.gone {
+                let waits = std::mem::replace(&mut listed.is_queued, true);
+                if !waits && id < known {
+                    table.queue.push_front(id);
+                }
+            }
+        }
+        // The newest ones come first.
+        let time = |table: &Table, id: &usize| Reverse(table.listed[*id].row.time);
+        changed.sort_by_key(|id| time(&table, id));
+        for id in &changed {
+            table.touch(*id);
+        }
+        let new = changed.into_iter().filter(|id| *id >= known);
+        let new: Vec<usize> = new.collect();
+        match known {
+            0 => table.queue.extend(new),
+            _ => new.iter().rev().for_each(|id| table.queue.push_front(*id)),
+        }
+        headless.sort_by_key(|id| time(&table, id));
+        drop(table);
+        let headers: Vec<(usize, Header)> = (headless.into_iter())
+            .take_while(|_| begun.elapsed() < HEAD_BUDGET)
+            .filter_map(|id| Some((id, header(&found[id])?)))
+            .collect();
+        let mut table = self.table.lock();
+        for (id, header) in headers {
+            let listed = &mut table.listed[id];
+            listed.has_header = true;
+            listed.row.begin(&header);
+            table.touch(id);
+        }
+        self.announce(&mut table);
+    }
+
+    /// Reads the next recording of the queue. Returns whether there is one.
+    fn read_next(&self) -> bool {
+        let mut table = self.table.lock();
+        let Some(id) = table.queue.pop_front() else {
+            return false;
+        };
+        let listed = &mut table.listed[id];
+        listed.is_queued = false;
+        let (mut row, stamp) = (listed.row.clone(), listed.stamp.clone());
+        drop(table);
+        let begun = Instant::now();
+        if let Some(recording) = self.library.recording(id) {
+            row.read(&recording);
+        }
+        let mut table = self.table.lock();
+        let listed = &mut table.listed[id];
+        listed.read = Some(stamp);
+        listed.due = Some(Instant::now() + PAUSE.max(10 * begun.elapsed()));
+        // A scan may have changed these meanwhile.
+        (row.bytes, row.gone) = (listed.row.bytes, listed.row.gone);
+        if row != listed.row {
+            listed.row = row;
+            table.touch(id);
+            self.announce(&mut table);
+        }
+        true
+    }
+
+    fn announce(&self, table: &mut Table) {
+        self.revision.send_replace(table.revision);
+    }
+}
+
+impl Table {
+    fn touch(&mut self, id: usize) {
+        self.revision += 1;
+        self.listed[id].revision = self.revision;
+    }
+}
+
+impl Listed {
+    /// Notes the files of its recording. Returns whether the row has changed.
+    fn see(&mut self, recording: &Recording, stamp: Stamp) -> bool {
+        let gone = stamp.iter().all(|(_, time)| time.is_none());
+        if self.row.writing
+            && self.stamp == stamp
+            && let Some(last) = recording.segments.last()
+            && !is_written(last, 0)
+        {
+            // Its end is known only now.
+            self.read = None;
+        }
+        if self.stamp == stamp && self.row.gone == gone {
+            return false;
+        }
+        self.row.gone = gone;
+        self.row.bytes = stamp.iter().map(|(length, _)| length).sum();
+        if !self.has_header {
+            let changed = stamp.iter().filter_map(|(_, time)| *time).max();
+            let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let micros = since.map_or(0, |since| since.as_micros());
+            self.row.time = u64::try_from(micros).unwrap_or(0);
+        }
+        self.stamp = stamp;
+        true
+    }
+}
+
+impl Row {
+    fn begin(&mut self, header: &Header) {
+        self.time = header.began;
+        self.client.clone_from(&header.client.name);
+        self.agent.clone_from(&header.agent.name);
+    }
+
+    /// Reads its recording.
+    fn read(&mut self, recording: &Recording) {
+        let (mut index, mut linter) = (Index::default(), Linter::default());
+        let (mut findings, mut names) = (Vec::new(), [None, None]);
+        let mut misfit = None;
+        let whole = each_line(recording, MAX_READ, |segment, entry| {
+            index.add(segment, entry);
+            match &entry.parsed {
+                Parsed::Header(header) => linter.begin(header),
+                Parsed::Event(event) => {
+                    findings.extend(linter.add(event));
+                    note_name(&mut names, event);
+                }
+                Parsed::Invalid(fault) => {
+                    linter.skip_line();
+                    misfit.get_or_insert_with(|| match fault {
+                        LineError::Newer(_) => fault.to_string(),
+                        _ => NotRecording::OtherFormat.to_string(),
+                    });
+                }
+            }
+            true
+        });
+        let began = index.header.as_ref().map_or(0, |header| header.began);
+        let last = recording.segments.last().map_or(Path::new(""), |last| last);
+        self.writing = !index.ended && is_written(last, began);
+        let provisional = match self.writing {
+            true => Vec::new(),
+            false => linter.unanswered(),
+        };
+        index.set_findings(findings, provisional, index.items.len());
+        if let Some(header) = &index.header {
+            self.begin(header);
+            // Strings may have been replaced by their lengths.
+            if matches!(header.redaction.mode.as_str(), "full" | "default") {
+                let [client, agent] = names;
+                self.client = client.unwrap_or(std::mem::take(&mut self.client));
+                self.agent = agent.unwrap_or(std::mem::take(&mut self.agent));
+            }
+        }
+        let is_recording = index.header.is_some() || index.damaged < index.items.len() as u64;
+        self.fault = match (&whole, index.damaged) {
+            (Err(error), _) => Some(error.to_string()),
+            (_, 0) if is_recording || self.writing => None,
+            (Ok(true), 0) => Some(NotRecording::Empty.to_string()),
+            (_, 0) => Some(NotRecording::OtherFormat.to_string()),
+            (_, _) if !is_recording => misfit,
+            (_, 1) => Some("1 damaged line".to_owned()),
+            (_, damaged) => Some(format!("{damaged} damaged lines")),
+        };
+        let mut lint = index.findings.summary();
+        self.facts = is_recording.then(|| Facts {
+            turns: index.turns.len(),
+            errors: index.errors,
+            findings: lint["total"].take(),
+            severity: lint["rules"][0]["severity"].take(),
+            length: index.length(),
+            partial: whole.is_ok_and(|whole| !whole),
+        });
+    }
+}
+
+/// Reads recordings until the viewer ends.
+fn keep(overview: &Weak<Overview>) {
+    let mut next_scan = Instant::now() + PAUSE;
+    while let Some(overview) = overview.upgrade() {
+        let asked = overview.table.lock().asked;
+        let is_wanted = asked.is_some_and(|asked| asked.elapsed() < INTEREST);
+        if is_wanted && Instant::now() >= next_scan {
+            let begun = Instant::now();
+            overview.scan();
+            next_scan = Instant::now() + PAUSE.max(10 * begun.elapsed());
+        }
+        let has_read = is_wanted && overview.read_next();
+        drop(overview);
+        if !has_read {
+            thread::sleep(IDLE);
+        }
+    }
+}
+
+fn stamp(recording: &Recording) -> Stamp {
+    let of = |path: &std::path::PathBuf| match fs::metadata(path) {
+        Ok(data) => (data.len(), Some(data.modified().unwrap_or(UNIX_EPOCH))),
+        Err(_) => (0, None),
+    };
+    recording.segments.iter().map(of).collect()
+}
+
+/// The header, if it is where it should be.
+fn header(recording: &Recording) -> Option<Header> {
+    let mut found = None;
+    let _ = each_line(recording, MAX_HEAD, |_, entry| {
+        if let Parsed::Header(header) = &entry.parsed {
+            found = Some((**header).clone());
+        }
+        false
+    });
+    found
+}
+
+/// Notes the name that a peer gives itself in `initialize`: the client's, the agent's.
+fn note_name(names: &mut [Option<String>; 2], event: &RecordedEvent) {
+    let Some(message) = event.message() else {
+        return;
+    };
+    let (which, place) = match message.kind {
+        Some(Kind::Request) => (0, "/params/clientInfo"),
+        Some(Kind::Result) => (1, "/result/agentInfo"),
+        _ => return,
+    };
+    if names[which].is_some() || message.method.as_deref() != Some("initialize") {
+        return;
+    }
+    let Some(tree) = message.body.json() else {
+        return;
+    };
+    let word = |name: &str| {
+        let word = tree.pointer(place)?[name].as_str()?.trim();
+        (!word.is_empty()).then_some(word)
+    };
+    let name = word("title").or_else(|| word("name"));
+    names[which] = name.map(|name| {
+        let version = word("version").unwrap_or_default();
+        let whole = format!("{name} {version}");
+        whole.trim_end().chars().take(MAX_NAME).collect()
+    });
+}

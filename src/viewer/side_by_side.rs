@@ -1,0 +1,204 @@
+//! Two recordings side by side, as `recording::canonical` aligns them.
+
+use std::io;
+
+use serde_json::{Value, json};
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
+use super::bounded::each_line;
+use crate::jsonrpc::{Kind, Side};
+use crate::recording::canonical::{Pair, Step, Steps, side_by_side};
+use crate::recording::{Header, Parsed, RecordedEvent, Recording, View, ViewFilter, patch};
+
+/// Maximum bytes of each recording.
+const MAX_READ: u64 = 64 << 20;
+
+/// Maximum rows, and changes of one row.
+const MAX_ROWS: usize = 10_000;
+const MAX_CHANGES: usize = 20;
+
+/// Maximum characters of a step's text, and of a changed value.
+const MAX_TEXT: usize = 200;
+const MAX_VALUE: usize = 4_000;
+
+/// Characters of a changed value before its first difference.
+const BEFORE: usize = 120;
+
+/// Why two recordings are not compared.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CompareError {
+    #[error(
+        "{0} is longer than {max} MiB, which is too much for a page; `acp-relay inspect diff` \
+         compares it", max = MAX_READ >> 20
+    )]
+    TooLong(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The steps of two recordings as the page shows them: in `rows`, each with its turn and its step on
+/// the `left`, on the `right` or on both, with `changes` if they differ there.
+///
+/// # Errors
+/// One is too long or cannot be read.
+pub(super) fn compare(left: &Recording, right: &Recording) -> Result<Value, CompareError> {
+    let (left_header, left) = load(left)?;
+    let (right_header, right) = load(right)?;
+    let pairs = side_by_side(&left, &right);
+    let (mut turn, mut counts) = (0, [0_usize; 4]);
+    let mut rows = Vec::new();
+    for pair in &pairs {
+        let sides = [
+            pair.left.map(|at| &left[at]),
+            pair.right.map(|at| &right[at]),
+        ];
+        turn += usize::from(sides.iter().flatten().any(|step| is_prompt(step)));
+        let kind = match sides {
+            _ if pair.same => 0,
+            [Some(_), Some(_)] => 1,
+            [Some(_), None] => 2,
+            _ => 3,
+        };
+        counts[kind] += 1;
+        if rows.len() < MAX_ROWS {
+            rows.push(row(pair, turn, sides));
+        }
+    }
+    let [same, changed, only_left, only_right] = counts;
+    Ok(json!({
+        "left": left_header, "right": right_header,
+        "same": same, "changed": changed, "only_left": only_left, "only_right": only_right,
+        "omitted": pairs.len() - rows.len(),
+        "rows": rows,
+    }))
+}
+
+/// The header of a recording, and its steps as its client saw them.
+fn load(recording: &Recording) -> Result<(Value, Vec<Step>), CompareError> {
+    let mut view = ViewFilter::new_empty(View::At(Side::Client));
+    let (mut events, mut header): (Vec<RecordedEvent>, Option<Header>) = (Vec::new(), None);
+    let whole = each_line(recording, MAX_READ, |_, entry| {
+        match &entry.parsed {
+            Parsed::Event(event) => {
+                view.add(event);
+                events.push((**event).clone());
+            }
+            Parsed::Header(first) => drop(header.get_or_insert_with(|| (**first).clone())),
+            Parsed::Invalid(_) => {}
+        }
+        true
+    })?;
+    if !whole {
+        return Err(CompareError::TooLong(recording.name.clone()));
+    }
+    if !events.last().is_some_and(RecordedEvent::is_end) {
+        view.set_open();
+    }
+    let (mut steps, mut order) = (Steps::default(), view.in_order());
+    for event in events {
+        order.push(event, |event| steps.add(&view, event));
+    }
+    order.end(|event| steps.add(&view, event));
+    let began = header.map(|header| header.began);
+    let shown = json!({"name": recording.name, "began": began});
+    let mut steps = steps.finish();
+    steps.iter_mut().for_each(Step::forget_counts);
+    Ok((shown, steps))
+}
+
+fn row(pair: &Pair, turn: usize, sides: [Option<&Step>; 2]) -> Value {
+    let [left, right] = sides.map(|step| step.map(shown));
+    let mut row = json!({"turn": turn, "left": left, "right": right, "same": pair.same});
+    if let ([Some(a), Some(b)], false) = (sides, pair.same) {
+        let tree = a.json();
+        let changes = patch::changes(&tree, &patch::between(&tree, &b.json()));
+        row["more"] = changes.len().saturating_sub(MAX_CHANGES).into();
+        let changes = changes.iter().take(MAX_CHANGES).map(|change| {
+            let at = change.at.strip_prefix("/body").unwrap_or(&change.at);
+            let parts = parts(change.before.as_ref(), change.after.as_ref());
+            json!({"at": at, "parts": parts})
+        });
+        row["changes"] = changes.collect();
+    }
+    row
+}
+
+fn is_prompt(step: &Step) -> bool {
+    step.from == Side::Client && step.kind == Some(Kind::Request) && step.method == "session/prompt"
+}
+
+/// A step in one line.
+fn shown(step: &Step) -> Value {
+    let pointers = [
+        "/update/content/text",
+        "/update/title",
+        "/prompt/0/text",
+        "/toolCall/title",
+        "/stopReason",
+        "/outcome/optionId",
+        "/message",
+        "/path",
+        "/command",
+        "/update/status",
+    ];
+    let mut texts = pointers
+        .iter()
+        .filter_map(|at| step.body.pointer(at)?.as_str());
+    let text = texts.next().or(step.body.as_str()).unwrap_or_default();
+    json!({
+        "n": step.n,
+        "from": step.from.name(),
+        "kind": step.kind.map(Kind::name),
+        "title": step.update().unwrap_or(&step.method),
+        "text": text.chars().take(MAX_TEXT).collect::<String>(),
+    })
+}
+
+/// Two values word by word, each word with its sign: ` `, `-` (only before) or `+` (only after).
+/// Long values begin shortly before their first difference, and are cut.
+fn parts(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
+    let text = |value: Option<&Value>| match value {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    let (before, after) = (text(before), text(after));
+    let alike = before
+        .chars()
+        .zip(after.chars())
+        .take_while(|(a, b)| a == b);
+    let skipped = alike.count().saturating_sub(BEFORE);
+    let cut = |text: &str| -> String { text.chars().skip(skipped).take(MAX_VALUE).collect() };
+    let (before, after) = (cut(&before), cut(&after));
+    let [a, b] = [&before, &after].map(|text| words(text));
+    let mut parts: Vec<(char, String)> = Vec::new();
+    if skipped > 0 {
+        parts.push((' ', "…".to_owned()));
+    }
+    for op in capture_diff_slices(Algorithm::Myers, &a, &b) {
+        let (old, new) = (a[op.old_range()].concat(), b[op.new_range()].concat());
+        match op.tag() {
+            DiffTag::Equal => parts.push((' ', old)),
+            _ => parts.extend([('-', old), ('+', new)]),
+        }
+    }
+    parts.retain(|(_, text)| !text.is_empty());
+    parts
+}
+
+/// The words of a text, and what is between them.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_word = first.is_alphanumeric();
+        let end = match is_word {
+            true => rest.find(|c: char| !c.is_alphanumeric()),
+            false => Some(first.len_utf8()),
+        };
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        words.push(word);
+        rest = after;
+    }
+    words
+}
