@@ -15,8 +15,8 @@ const OPENER: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// Starts the first program of `$BROWSER`, or else the desktop's, with `address` as its argument or
-/// in the place of `%s`; no shell reads either. It is not stopped by Ctrl-C, and gets none of the
+/// Starts the first program of `$BROWSER`, or else the desktop's if there is a display, with `address`
+/// as its argument or in the place of `%s`; no shell reads either. It is not stopped by Ctrl-C, and gets none of the
 /// relay's variables, which may be secret.
 ///
 /// # Errors
@@ -24,6 +24,11 @@ const OPENER: &str = if cfg!(target_os = "macos") {
 pub(super) fn start(address: &str) -> Result<Child, String> {
     let chosen = env::var("BROWSER").unwrap_or_default();
     let first = chosen.split(':').find(|one| !one.trim().is_empty());
+    let has = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_display = cfg!(target_os = "macos") || has("DISPLAY") || has("WAYLAND_DISPLAY");
+    if first.is_none() && !has_display {
+        return Err("there is no display".to_owned());
+    }
     let mut words = shell_words::split(first.unwrap_or(OPENER)).unwrap_or_default();
     if !words.iter().any(|word| word.contains("%s")) {
         words.push("%s".to_owned());

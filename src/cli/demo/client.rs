@@ -21,6 +21,7 @@ use crate::cli::rpc_client::{Failure, Performer, RpcClient};
 use crate::cli::{console, exit, processes, runtime, shutdown};
 use crate::observe::recorder::Folder;
 use crate::proxy::StopSignals;
+use crate::recording::{Recording, recordings};
 
 /// How long the serving relay may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,7 +84,13 @@ async fn run_client(args: &Demo) -> ExitCode {
     match stop.requested.run_until_cancelled(played).await {
         None => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
         Some(Ok(())) => match record {
-            Some(folder) if args.open => inspect::show(&folder, 0, true, stop).await,
+            Some(folder) if args.open => {
+                let shown = match recordings(&folder).as_deref() {
+                    Ok([Recording { segments, .. }]) if segments.len() == 1 => segments[0].clone(),
+                    _ => folder,
+                };
+                inspect::show(&shown, 0, true, stop).await
+            }
             _ => ExitCode::SUCCESS,
         },
         Some(Err(error)) if error.is::<io::Error>() => exit::fail(exit::SYSTEM, &error),
