@@ -19,7 +19,7 @@ pub(super) fn each_line(
         let segment = u16::try_from(at).unwrap_or(u16::MAX);
         let mut file = open(path)?;
         let mut lines = SegmentReader::new(file.source().take(left));
-        while let Some(entry) = lines.next() {
+        for entry in lines.by_ref() {
             if !visit(segment, &entry?) {
                 return Ok(false);
             }

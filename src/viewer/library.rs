@@ -186,6 +186,11 @@ impl RecordingLibrary {
         Ok(opened)
     }
 
+    /// Whether there are files that were dropped or imported.
+    pub(super) fn has_copies(&self) -> bool {
+        !self.state.lock().dropped.is_empty()
+    }
+
     /// Deletes the dropped files, although requests may still be answered.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();

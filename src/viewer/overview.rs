@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -335,8 +335,8 @@ impl Row {
             true
         });
         let began = index.header.as_ref().map_or(0, |header| header.began);
-        let last = recording.segments.last().map_or(Path::new(""), |last| last);
-        self.writing = !index.ended && is_written(last, began);
+        let last = recording.segments.last();
+        self.writing = !index.ended && last.is_some_and(|last| is_written(last, began));
         let provisional = match self.writing {
             true => Vec::new(),
             false => linter.unanswered(),
@@ -347,8 +347,9 @@ impl Row {
             // Strings may have been replaced by their lengths.
             if matches!(header.redaction.mode.as_str(), "full" | "default") {
                 let [client, agent] = names;
-                self.client = client.unwrap_or(std::mem::take(&mut self.client));
-                self.agent = agent.unwrap_or(std::mem::take(&mut self.agent));
+                for (own, name) in [(&mut self.client, client), (&mut self.agent, agent)] {
+                    *own = name.unwrap_or_else(|| std::mem::take(own));
+                }
             }
         }
         let is_recording = index.header.is_some() || index.damaged < index.items.len() as u64;
@@ -393,7 +394,7 @@ fn keep(overview: &Weak<Overview>) {
 }
 
 fn stamp(recording: &Recording) -> Stamp {
-    let of = |path: &std::path::PathBuf| match fs::metadata(path) {
+    let of = |path: &PathBuf| match fs::metadata(path) {
         Ok(data) => (data.len(), Some(data.modified().unwrap_or(UNIX_EPOCH))),
         Err(_) => (0, None),
     };

@@ -125,6 +125,12 @@ impl Viewer {
         })
     }
 
+    /// Whether a recording was made of a capture, which is kept until the end.
+    #[must_use]
+    pub fn has_imported(&self) -> bool {
+        self.library.has_copies()
+    }
+
     /// Ends: deletes the files that were dropped onto the page.
     pub fn close(&self) {
         self.library.close();

@@ -83,6 +83,11 @@ pub(in crate::cli) async fn show(
             return exit::fail(exit::NO_INPUT, &fault);
         }
     };
+    if viewer.has_imported() {
+        note(
+            "This is a capture; what is shown is a recording of it, as `inspect import` makes it.",
+        );
+    }
     let (listener, access, address) = match bind(port).await {
         Ok(bound) => bound,
         Err(error) => {
@@ -135,11 +140,8 @@ fn check_path(path: &Path) -> Result<(), ExitCode> {
     }
     let found = Recording::of(path).map_err(NotRecording::from);
     match found.and_then(|recording| recording.check()) {
-        Ok(()) | Err(NotRecording::Empty) => Ok(()),
-        Err(NotRecording::OtherFormat) => {
-            note("This is no recording: it is read as a capture, and shown as a recording of it.");
-            Ok(())
-        }
+        // What is no recording may be a capture.
+        Ok(()) | Err(NotRecording::Empty | NotRecording::OtherFormat) => Ok(()),
         Err(misfit) => Err(report_unusable(path, &misfit)),
     }
 }
