@@ -290,7 +290,7 @@ fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
         .collect();
     let has = |name: &str| listed.iter().any(|listed| listed == name);
     let flags = PROMPT.map(|name| (name, flag(has(name))));
-    Some(Node::object(flags.into()))
+    Some(Node::object(flags))
 }
 
 fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
@@ -309,7 +309,7 @@ fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
 fn terminal_methods(value: &Node<'_>) -> Option<Node<'static>> {
     let json = value.json();
     (JsonType::of(&json) == JsonType::Boolean)
-        .then(|| Node::object(TERMINAL.map(|name| (name, flag(&*json == b"true"))).into()))
+        .then(|| Node::object(TERMINAL.map(|name| (name, flag(&*json == b"true")))))
 }
 
 /// Whether a member is `true`.

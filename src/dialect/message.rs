@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::methods::{MethodName, method_name};
+use super::object::object;
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::{IndexedObject, Node, ValueRef};
@@ -107,8 +108,14 @@ impl<'a> Message<'a> {
 
     /// A `session/update` that the bridge makes.
     pub(super) fn update(session: Node<'a>, update: Node<'a>) -> Self {
-        let body = Node::object(vec![("sessionId", session), ("update", update)]);
+        let body = object! { "sessionId": session, "update": update };
         Self::new(Kind::Notification, IdBuf::default(), "session/update", body)
+    }
+
+    /// A `session/cancel` that the bridge makes.
+    pub(super) fn cancel(session: &str) -> Self {
+        let body = object! { "sessionId": session };
+        Self::new(Kind::Notification, IdBuf::default(), "session/cancel", body)
     }
 
     /// The session it names.

@@ -40,6 +40,7 @@ mod guess;
 mod library;
 mod message;
 mod methods;
+mod object;
 mod pending;
 pub mod permission;
 mod pointer;

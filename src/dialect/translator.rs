@@ -214,7 +214,7 @@ impl Translator {
             if !holds(&message.body, &slot.when.0) {
                 continue;
             }
-            let value = value.into_owned().into();
+            let value: Box<[u8]> = value.into_owned().into();
             let key = slot.by.as_ref().and_then(|by| message.body.text_at(by));
             let session = match slot.per {
                 SlotScope::Request => {
@@ -225,7 +225,8 @@ impl Translator {
                 SlotScope::Session => self.session_of(message, pending),
             };
             let key = slot_key(name, &session, key.as_deref());
-            self.memory.insert(&key, value);
+            let size = value.len();
+            self.memory.insert(&key, value, size);
         }
         pending.slots.extend(of_request);
     }

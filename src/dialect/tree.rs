@@ -67,12 +67,6 @@ impl<'a> Node<'a> {
         Self::owned(text::quote(text))
     }
 
-    /// An object with these members.
-    pub(super) fn object(members: Vec<(&'static str, Self)>) -> Self {
-        let named = |(name, value): (&'static str, Self)| (Cow::Borrowed(name.as_bytes()), value);
-        Self::Object(members.into_iter().map(named).collect())
-    }
-
     /// The type of the value; `None` when it is absent.
     pub(super) fn kind(&self) -> Option<JsonType> {
         match self {

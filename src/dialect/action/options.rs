@@ -448,7 +448,7 @@ fn model_of(choice: &[u8]) -> Option<Node<'static>> {
     let members = names
         .into_iter()
         .filter_map(|(from, to)| Some((to, Node::owned(text::member(choice, from)?.to_vec()))));
-    let mut model = Node::object(members.collect());
+    let mut model = Node::object(members);
     // Restores what `choice_of` has parked.
     let parked = model.take(own_pointer("/_meta/acp-relay").names());
     let parked = parked.map(|parked| parked.json().into_owned());

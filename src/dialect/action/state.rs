@@ -17,7 +17,7 @@ pub(in crate::dialect) struct ActionState {
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
     /// The tool calls that have been announced.
-    announced: Recent<[u8; 0], 4096, { 64 << 20 }>,
+    announced: Recent<(), 4096, { 64 << 20 }>,
     // Of the original protocol.
     /// The last number given to a tool call by the bridge.
     pub(super) last: u32,
@@ -53,6 +53,6 @@ impl ActionState {
     pub(super) fn announce(&mut self, session: &str, call: &str) -> bool {
         let key = format!("{} {session}{call}", session.len());
         let is_new = self.announced.get(&key).is_none();
-        is_new && self.announced.insert(&key, [])
+        is_new && self.announced.insert(&key, (), 0)
     }
 }

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::exchange::{Exchange, Hop, V2_DIALECT};
-use super::initialize::{result_to_v1, result_to_v2};
+use super::exchange::{Exchange, Hop, INVALID_REQUEST, State, V2_DIALECT};
 use super::policies::VersionPolicies;
-use super::to_v1::ToV1;
-use super::to_v2::ToV2;
 use crate::dialect::library::{DialectError, Library};
 use crate::dialect::message::Message;
 use crate::dialect::methods::{MethodName, method_of};
@@ -20,9 +17,8 @@ use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, Scan
 /// The conversion between the peer that speaks v2 and the rest of the conversation, which is v1.
 #[derive(Debug)]
 pub struct VersionBridge {
-    peer: Side,
     table: Translator,
-    state: State,
+    state: Box<dyn State>,
     policies: VersionPolicies,
     limits: Arc<Limits>,
     /// The methods of requests that were sent to the peer, and to the other side.
@@ -31,33 +27,20 @@ pub struct VersionBridge {
     now: Instant,
 }
 
-/// The state of the conversion.
-#[derive(Debug)]
-pub(super) enum State {
-    /// The peer is an agent of v2.
-    ToV1(Box<ToV1>),
-    /// The peer is a client of v2.
-    ToV2(Box<ToV2>),
-}
-
 impl VersionBridge {
-    /// The conversion for the peer on side `peer`, while the request `initialize` with that id is
-    /// open.
+    /// The conversion by a state, while the request `initialize` with that id is open.
     ///
     /// # Errors
     /// The library lacks the table `acp-v2`.
     pub(super) fn new(
         library: &Library,
-        state: State,
+        state: Box<dyn State>,
         policies: VersionPolicies,
         limits: Arc<Limits>,
         initialize: &IdBuf,
         now: Instant,
     ) -> Result<Self, DialectError> {
-        let peer = match &state {
-            State::ToV1(_) => Side::Agent,
-            State::ToV2(_) => Side::Client,
-        };
+        let peer = state.peer();
         let mut table = Translator::new(peer, library.program(V2_DIALECT)?);
         table.assume(Side::Client, initialize, "initialize", "initialize");
         let mut asked = [MAX_OPEN; 2].map(PendingRequests::new);
@@ -67,7 +50,6 @@ impl VersionBridge {
         };
         let _ = asked[hop as usize].insert(initialize.as_id(), "initialize".into());
         Ok(Self {
-            peer,
             table,
             state,
             policies,
@@ -79,8 +61,8 @@ impl VersionBridge {
 
     /// The side that speaks v2.
     #[must_use]
-    pub const fn peer(&self) -> Side {
-        self.peer
+    pub fn peer(&self) -> Side {
+        self.state.peer()
     }
 
     /// Converts a message of the v2 peer: what is forwarded is canonical v1, what is sent back is v2.
@@ -92,18 +74,15 @@ impl VersionBridge {
             ..spelled
         };
         for frame in frames {
-            self.convert(Hop::Other, &frame, &mut made);
+            self.convert(Hop::Peer, &frame, &mut made);
         }
         made
     }
 
     /// Converts a message to the v2 peer: what is forwarded is v2, what is sent back is canonical v1.
     pub fn write(&mut self, frame: &Frame) -> Translation {
-        let mut made = Translation {
-            forward: Forward::Frames(Vec::new()),
-            ..Translation::default()
-        };
-        self.convert(Hop::Peer, frame, &mut made);
+        let mut made = nothing();
+        self.convert(Hop::Other, frame, &mut made);
         made
     }
 
@@ -115,90 +94,74 @@ impl VersionBridge {
     /// When [`VersionBridge::expire`] is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        match &self.state {
-            State::ToV1(state) => state.deadline(),
-            State::ToV2(state) => state.deadline(),
-        }
+        self.state.deadline()
     }
 
     /// Does what is due, as if the v2 peer had sent something: what is forwarded is canonical v1.
     pub fn expire(&mut self, now: Instant) -> Translation {
-        let mut made = Translation {
-            forward: Forward::Frames(Vec::new()),
-            ..Translation::default()
-        };
-        let mut out = Exchange::new(now, self.policies);
-        match &mut self.state {
-            State::ToV1(state) => state.expire(&mut out),
-            State::ToV2(state) => state.expire(&mut out),
-        }
-        self.deliver(Hop::Other, out, &mut made);
+        let mut made = nothing();
+        let mut out = Exchange::new(Hop::Peer, now, self.policies);
+        self.state.expire(&mut out);
+        self.deliver(out, &mut made);
         made
     }
 
-    /// Converts one message on its way `to` one of the two.
-    fn convert(&mut self, to: Hop, frame: &Frame, made: &mut Translation) {
+    /// Converts one message of one of the two.
+    fn convert(&mut self, from: Hop, frame: &Frame, made: &mut Translation) {
         let Scanned::Message(at) = scan(frame, &self.limits) else {
-            push(made, frame.clone());
-            return;
-        };
-        let from = match to {
-            Hop::Peer => Hop::Other,
-            Hop::Other => Hop::Peer,
+            return put(made, true, frame.clone());
         };
         let method = match at.kind.is_answer() {
             // One that answers nothing is refused by the conversation.
             true => match self.asked[from as usize].remove(at.id(frame)) {
                 Some((_, method)) => method,
-                None => return push(made, frame.clone()),
+                None => return put(made, true, frame.clone()),
             },
             false => method_of(frame, &at),
         };
         let message = Message::parse(frame, &at, method);
-        let mut out = Exchange::new(self.now, self.policies);
-        if &*message.method == "initialize" && at.kind == Kind::Result {
-            match &self.state {
-                State::ToV1(state) => result_to_v1(message, state.client_tools(), &mut out),
-                State::ToV2(_) => result_to_v2(message, &mut out),
+        let mut out = Exchange::new(from, self.now, self.policies);
+        match (at.kind, &*message.method) {
+            (Kind::Request, _) if !message.id.as_id().is_value() => {
+                let why = "a request needs an id that is a number or a string";
+                out.refuse("methods", &message.id, INVALID_REQUEST, why);
             }
-        } else {
-            match (&mut self.state, to) {
-                (State::ToV1(state), Hop::Other) => state.peer_sends(message, &mut out),
-                (State::ToV1(state), Hop::Peer) => state.other_sends(message, &mut out),
-                (State::ToV2(state), Hop::Other) => state.peer_sends(message, &mut out),
-                (State::ToV2(state), Hop::Peer) => state.other_sends(message, &mut out),
+            (Kind::Request, "initialize") => {
+                let why = "the connection is initialized already";
+                out.refuse("methods", &message.id, INVALID_REQUEST, why);
             }
+            (Kind::Result, "initialize") => self.state.initialized(message, &mut out),
+            _ => self.state.handle(message, &mut out),
         }
-        self.deliver(to, out, made);
+        self.deliver(out, made);
     }
 
-    /// Adds what a state has made of a message on its way `to` one of the two.
-    fn deliver(&mut self, to: Hop, out: Exchange<'_>, made: &mut Translation) {
+    /// Adds what a state has made of a message.
+    fn deliver(&mut self, out: Exchange<'_>, made: &mut Translation) {
         made.notes.extend(out.notes);
-        for rule in out.rules {
-            made.fired.push(FiredRule {
+        made.fired
+            .extend(out.rules.into_iter().map(|rule| FiredRule {
                 dialect: V2_DIALECT.into(),
                 rule: rule.into(),
-            });
-        }
-        for (hop, message) in out.sent {
+            }));
+        for (to, message) in out.sent {
             if message.kind == Kind::Request {
                 let method = message.method.clone();
-                let _ = self.asked[hop as usize].insert(message.id.as_id(), method);
+                let _ = self.asked[to as usize].insert(message.id.as_id(), method);
             }
             let frame = message.frame(true);
-            let frames = match hop {
+            let frames = match to {
                 Hop::Other => vec![frame],
-                Hop::Peer => self.spell(to, frame, made),
+                Hop::Peer => self.spell(out.from, frame, made),
             };
             for frame in frames {
-                put(made, hop == to, frame);
+                put(made, to != out.from, frame);
             }
         }
     }
 
-    /// A message to the peer in the spelling of v2, made of one on its way `to` one of the two.
-    fn spell(&mut self, to: Hop, frame: Frame, made: &mut Translation) -> Vec<Frame> {
+    /// A message to the peer in the spelling of v2, made of one of one of the two.
+    fn spell(&mut self, from: Hop, frame: Frame, made: &mut Translation) -> Vec<Frame> {
         let Scanned::Message(at) = scan(&frame, &self.limits) else {
             return vec![frame];
         };
@@ -208,34 +171,32 @@ impl VersionBridge {
         made.fired.extend(spelled.fired);
         // A request that cannot be spelled was answered in place of the peer.
         for answer in spelled.replies {
-            let mut answered = Translation {
-                forward: Forward::Frames(Vec::new()),
-                ..Translation::default()
-            };
-            self.convert(Hop::Other, &answer, &mut answered);
-            let (to_other, to_peer) = (answered.frames(&answer), answered.replies);
+            let mut answered = nothing();
+            self.convert(Hop::Peer, &answer, &mut answered);
+            for to_other in answered.frames(&answer) {
+                put(made, from == Hop::Peer, to_other);
+            }
+            for to_peer in answered.replies {
+                put(made, from == Hop::Other, to_peer);
+            }
             made.notes.extend(answered.notes);
-            to_other
-                .into_iter()
-                .for_each(|frame| put(made, to == Hop::Other, frame));
-            to_peer
-                .into_iter()
-                .for_each(|frame| put(made, to == Hop::Peer, frame));
         }
         frames
     }
 }
 
-/// Adds what is forwarded, or sent back.
-fn put(made: &mut Translation, is_forwarded: bool, frame: Frame) {
-    match is_forwarded {
-        true => push(made, frame),
-        false => made.replies.push(frame),
+/// A translation that forwards nothing yet.
+fn nothing() -> Translation {
+    Translation {
+        forward: Forward::Frames(Vec::new()),
+        ..Translation::default()
     }
 }
 
-fn push(made: &mut Translation, frame: Frame) {
-    if let Forward::Frames(frames) = &mut made.forward {
-        frames.push(frame);
+/// Adds what is forwarded, or sent back.
+fn put(made: &mut Translation, is_forwarded: bool, frame: Frame) {
+    match &mut made.forward {
+        Forward::Frames(frames) if is_forwarded => frames.push(frame),
+        _ => made.replies.push(frame),
     }
 }

@@ -1,12 +1,15 @@
-//! What a state writes into while it handles one message.
+//! What a state does with a message: it writes into an [`Exchange`].
 
+use std::fmt::Debug;
 use std::time::Instant;
 
 use super::policies::VersionPolicies;
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
+use crate::dialect::text;
 use crate::dialect::translation::{DialectEvent, DialectNote};
 use crate::dialect::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::jsonrpc::{IdBuf, Kind, Side};
 
 /// The name of the table, which the rules of the states are reported under.
 pub const V2_DIALECT: &str = "acp-v2";
@@ -24,9 +27,25 @@ pub(super) const CANCELLED: i32 = -32800;
 /// ACP: the resource was not found.
 pub(super) const NOT_FOUND: i32 = -32002;
 
+/// The state of a conversation between peers of different versions.
+pub(super) trait State: Debug + Send + Sync {
+    /// The side that speaks v2.
+    fn peer(&self) -> Side;
+    /// The agent's result of `initialize`.
+    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>);
+    /// Any other message, from `out.from`.
+    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>);
+    /// When [`State::expire`] is due.
+    fn deadline(&self) -> Option<Instant>;
+    /// Does what is due at `out.now`.
+    fn expire(&mut self, out: &mut Exchange<'_>);
+}
+
 /// The output of one message or deadline.
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
+    /// Who has sent the message.
+    pub(super) from: Hop,
     pub(super) now: Instant,
     pub(super) policies: VersionPolicies,
     pub(super) sent: Vec<(Hop, Message<'a>)>,
@@ -35,18 +54,28 @@ pub(super) struct Exchange<'a> {
     pub(super) rules: Vec<&'static str>,
 }
 
-/// Where a message goes.
+/// Where a message comes from, or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hop {
-    /// To the peer that speaks v2.
+    /// The peer that speaks v2.
     Peer,
-    /// To the side that speaks v1.
+    /// The side that speaks v1.
     Other,
 }
 
+impl Hop {
+    pub(super) const fn opposite(self) -> Self {
+        match self {
+            Self::Peer => Self::Other,
+            Self::Other => Self::Peer,
+        }
+    }
+}
+
 impl<'a> Exchange<'a> {
-    pub(super) const fn new(now: Instant, policies: VersionPolicies) -> Self {
+    pub(super) const fn new(from: Hop, now: Instant, policies: VersionPolicies) -> Self {
         Self {
+            from,
             now,
             policies,
             sent: Vec::new(),
@@ -65,9 +94,21 @@ impl<'a> Exchange<'a> {
         self.sent.push((Hop::Other, message));
     }
 
-    /// Sends a message there.
-    pub(super) fn send(&mut self, hop: Hop, message: Message<'a>) {
-        self.sent.push((hop, message));
+    /// Passes on the message that is handled.
+    pub(super) fn pass(&mut self, message: Message<'a>) {
+        self.sent.push((self.from.opposite(), message));
+    }
+
+    /// Refuses the request that is handled.
+    pub(super) fn refuse(&mut self, rule: &'static str, id: &IdBuf, code: i32, why: &str) {
+        self.note(DialectEvent::Answered, rule, why);
+        self.sent.push((self.from, error(id, code, why)));
+    }
+
+    /// Refuses a request of a method that the other side does not have.
+    pub(super) fn unknown(&mut self, request: &Message<'_>) {
+        let why = format!("the other side has no method {}", request.method);
+        self.refuse("methods", &request.id, METHOD_NOT_FOUND, &why);
     }
 
     /// Names the rule that has converted something.
@@ -77,7 +118,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Reports what was dropped, made up or emulated.
+    /// Reports something.
     pub(super) fn note(
         &mut self,
         what: DialectEvent,
@@ -91,6 +132,16 @@ impl<'a> Exchange<'a> {
             detail: detail.into(),
         });
     }
+
+    /// Reports what is dropped.
+    pub(super) fn dropped(&mut self, rule: &'static str, what: impl Into<String>) {
+        self.note(DialectEvent::Dropped, rule, what);
+    }
+
+    /// Reports what is made up, or stands for something that a version lacks.
+    pub(super) fn emulated(&mut self, rule: &'static str, what: impl Into<String>) {
+        self.note(DialectEvent::Emulated, rule, what);
+    }
 }
 
 /// The result of a request.
@@ -98,9 +149,15 @@ pub(super) fn result<'a>(id: &IdBuf, body: Node<'a>) -> Message<'a> {
     Message::new(Kind::Result, id.clone(), "", body)
 }
 
-/// The error of a request; `message` names the bridge.
-pub(super) fn error(id: &IdBuf, code: i32, message: &str) -> Message<'static> {
-    let code = Node::owned(code.to_string().into_bytes());
-    let body = Node::object(vec![("code", code), ("message", Node::string(message))]);
+/// The error of a request, in the name of the bridge.
+pub(super) fn error(id: &IdBuf, code: i32, why: &str) -> Message<'static> {
+    let body = object! { "code": code, "message": format!("acp-relay: {why}") };
     Message::new(Kind::Error, id.clone(), "", body)
+}
+
+/// The code of an error; none for other messages.
+pub(super) fn error_code(answer: &Message<'_>) -> Option<i32> {
+    let code = answer.body.value("code")?;
+    let code = text::integer(&code.json())?.parse().ok()?;
+    (answer.kind == Kind::Error).then_some(code)
 }

@@ -1,14 +1,67 @@
-//! The members of `initialize` and its result, in both versions.
-
-use std::borrow::Cow;
+//! `initialize` and its result in both versions, and what the peers have stated there as far as the
+//! conversion depends on it.
 
 use super::exchange::{Exchange, Hop};
-use super::traits::{AgentTraits, ClientTraits, NewAgentTraits, NewClientTraits, Version};
+use super::policies::{TerminalDisplay, VersionPolicies};
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::JsonType;
-use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
+
+/// A protocol version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// ACP v1.
+    One,
+    /// The draft of ACP v2.
+    Two,
+}
+
+/// The client of v1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientTraits {
+    /// It shows boolean config options.
+    pub(super) boolean_options: bool,
+    pub(super) terminals: Display,
+    /// It reads `plan_update`.
+    pub(super) plans: bool,
+    /// It reads `notice` updates.
+    pub(super) notices: bool,
+    /// It reads `compaction_*` updates.
+    pub(super) compaction: bool,
+    pub(super) elicitation: Elicitation,
+}
+
+/// How a client is shown terminals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Display {
+    /// Under `_meta`, if the terminal came with the tool call; else as text.
+    Extension,
+    /// As text.
+    Text,
+    /// Not at all.
+    Off,
+}
+
+/// What a client asks the user for the agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elicitation {
+    forms: bool,
+    urls: bool,
+}
+
+/// The agent of v1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AgentTraits {
+    pub(super) load: bool,
+    pub(super) resume: bool,
+    pub(super) list: bool,
+    pub(super) close: bool,
+    pub(super) delete: bool,
+    pub(super) fork: bool,
+    pub(super) logout: bool,
+}
 
 /// What the agent is offered.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +71,123 @@ pub(super) struct Offered {
     both: bool,
 }
 
-/// Members of v2's capabilities of an agent that have the same shape in v1.
-const SAME_OF_AGENT: [&str; 4] = ["providers", "nes", "positionEncoding", "_meta"];
-/// Members of the capabilities of a client that have the same shape in both.
-const SAME_OF_CLIENT: [&str; 3] = ["elicitation", "nes", "positionEncodings"];
-/// Markers of a session's capabilities that have the same shape in both.
-const SAME_OF_SESSION: [&str; 4] = ["delete", "additionalDirectories", "fork", "_meta"];
-/// The members of the capabilities of a prompt.
-const PROMPT: [&str; 3] = ["image", "audio", "embeddedContext"];
+/// How the two versions say a capability.
+#[derive(Clone, Copy)]
+enum Said {
+    /// In the same way.
+    Same,
+    /// `true` or `false` in v1, an object or nothing in v2.
+    Flag,
+    /// The same, but v1 may leave it out, or say it by an object.
+    Mark,
+}
+
+/// Capabilities of a client: their places in v1's and v2's.
+const OF_CLIENT: [(&str, &str, Said); 4] = [
+    ("/auth/terminal", "/auth/terminal", Said::Flag),
+    ("/elicitation", "/elicitation", Said::Same),
+    ("/nes", "/nes", Said::Same),
+    ("/positionEncodings", "/positionEncodings", Said::Same),
+];
+
+/// The same of an agent.
+const OF_AGENT: [(&str, &str, Said); 14] = [
+    (
+        "/promptCapabilities/image",
+        "/session/prompt/image",
+        Said::Flag,
+    ),
+    (
+        "/promptCapabilities/audio",
+        "/session/prompt/audio",
+        Said::Flag,
+    ),
+    (
+        "/promptCapabilities/embeddedContext",
+        "/session/prompt/embeddedContext",
+        Said::Flag,
+    ),
+    ("/mcpCapabilities/http", "/session/mcp/http", Said::Flag),
+    ("/mcpCapabilities/acp", "/session/mcp/acp", Said::Mark),
+    ("/sessionCapabilities/delete", "/session/delete", Said::Same),
+    (
+        "/sessionCapabilities/additionalDirectories",
+        "/session/additionalDirectories",
+        Said::Same,
+    ),
+    ("/sessionCapabilities/fork", "/session/fork", Said::Same),
+    ("/sessionCapabilities/_meta", "/session/_meta", Said::Same),
+    ("/auth/_meta", "/auth/_meta", Said::Same),
+    ("/providers", "/providers", Said::Same),
+    ("/nes", "/nes", Said::Same),
+    ("/positionEncoding", "/positionEncoding", Said::Same),
+    ("/_meta", "/_meta", Said::Same),
+];
+
+/// What the relay says of itself to an agent of v1: it shows boolean options and terminals, and
+/// hosts neither files nor terminals.
+const RELAY: &[u8] = br#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"session":{"configOptions":{"boolean":{}}},"_meta":{"terminal_output":true}}"#;
+/// What every agent of v2 does that has sessions.
+const EVERY_AGENT: &[u8] = br#"{"loadSession":true,"mcpCapabilities":{"sse":false},"sessionCapabilities":{"list":{},"resume":{},"close":{}},"auth":{}}"#;
+
+impl ClientTraits {
+    /// What a v1 client has stated in its `initialize`.
+    pub(super) fn read(params: &Node<'_>, policies: &VersionPolicies) -> Self {
+        let stated = params.value("clientCapabilities").unwrap_or(Node::Absent);
+        let reads_terminals = is_true(&stated, "/_meta/terminal_output");
+        Self {
+            boolean_options: is_marked(&stated, "/session/configOptions/boolean"),
+            terminals: match policies.terminals {
+                TerminalDisplay::Auto if reads_terminals => Display::Extension,
+                TerminalDisplay::Auto | TerminalDisplay::Text => Display::Text,
+                TerminalDisplay::Off => Display::Off,
+            },
+            plans: is_marked(&stated, "/plan"),
+            notices: is_marked(&stated, "/session/notices"),
+            compaction: is_marked(&stated, "/session/compaction"),
+            elicitation: Elicitation::read(&stated),
+        }
+    }
+}
+
+impl Elicitation {
+    /// What the capabilities of a client state.
+    pub(super) fn read(capabilities: &Node<'_>) -> Self {
+        let urls = is_marked(capabilities, "/elicitation/url");
+        let is_bare = is_marked(capabilities, "/elicitation") && !urls;
+        Self {
+            // One that names no mode shows forms.
+            forms: is_bare || is_marked(capabilities, "/elicitation/form"),
+            urls,
+        }
+    }
+
+    /// Whether the client shows that one.
+    pub(super) fn shows(self, request: &Message<'_>) -> bool {
+        match request.body.text("mode").as_deref() {
+            Some("form") | None => self.forms,
+            Some("url") => self.urls,
+            Some(_) => true,
+        }
+    }
+}
+
+impl AgentTraits {
+    /// What a v1 agent has stated in its result.
+    pub(super) fn read(result: &Node<'_>) -> Self {
+        let stated = result.value("agentCapabilities").unwrap_or(Node::Absent);
+        let session = |name: &str| is_marked(&stated, &format!("/sessionCapabilities/{name}"));
+        Self {
+            load: is_true(&stated, "/loadSession"),
+            resume: session("resume"),
+            list: session("list"),
+            close: session("close"),
+            delete: session("delete"),
+            fork: session("fork"),
+            logout: is_marked(&stated, "/auth/logout"),
+        }
+    }
+}
 
 impl Offered {
     /// The version of v1 alone.
@@ -43,296 +205,177 @@ impl Offered {
     }
 }
 
+/// The tools that a v1 client lets the agent use, and v2 does not have: its files and terminals.
+pub(super) fn client_tools(params: &Node<'_>) -> Vec<&'static str> {
+    let stated = params.value("clientCapabilities").unwrap_or(Node::Absent);
+    let is_offered = |name: &&str| is_true(&stated, &format!("/{name}"));
+    let tools = ["fs/readTextFile", "fs/writeTextFile", "terminal"];
+    tools.into_iter().filter(is_offered).collect()
+}
+
+/// Whether a v2 agent has stated that it starts MCP servers by a command.
+pub(super) fn starts_servers(result: &Node<'_>) -> bool {
+    is_marked(result, "/capabilities/session/mcp/stdio")
+}
+
 /// The params of a client's `initialize` as they are offered to the agent.
 pub(super) fn offer(params: &Node<'static>, client: Version, offered: Offered) -> Node<'static> {
     let mut made = params.clone();
-    let number: &[u8] = match offered.version {
-        Version::One => b"1",
-        Version::Two => b"2",
-    };
-    put(&mut made, "/protocolVersion", Node::raw(number));
+    made.set(
+        "protocolVersion",
+        match offered.version {
+            Version::One => 1,
+            Version::Two => 2,
+        },
+    );
     match client {
         Version::One => {
-            let info = at(params, "/clientInfo")
-                .unwrap_or_else(|| Node::raw(br#"{"name":"acp-v1-client","version":"unknown"}"#));
-            put(&mut made, "/info", info);
-            put(&mut made, "/capabilities", new_client_capabilities(params));
+            let unknown = || object! { "name": "acp-v1-client", "version": "unknown" };
+            made.set("info", params.value("clientInfo").unwrap_or_else(unknown));
+            let stated = params.value("clientCapabilities");
+            made.set("capabilities", to_v2(&OF_CLIENT, stated, object! {}));
         }
         Version::Two => {
-            put(
-                &mut made,
-                "/clientInfo",
-                at(params, "/info").unwrap_or_else(|| Node::raw(b"null")),
-            );
-            put(
-                &mut made,
-                "/clientCapabilities",
-                client_capabilities(params),
+            let info = params.value("info");
+            made.set("clientInfo", info.unwrap_or(Node::raw(b"null")));
+            let stated = params.value("capabilities");
+            made.set(
+                "clientCapabilities",
+                to_v1(&OF_CLIENT, stated, Node::raw(RELAY)),
             );
             if !offered.both {
-                made.take(own_pointer("/info").names());
-                made.take(own_pointer("/capabilities").names());
+                made.remove("info");
+                made.remove("capabilities");
             }
         }
     }
     made
 }
 
-/// The capabilities of a v1 client in v2.
-fn new_client_capabilities(params: &Node<'static>) -> Node<'static> {
-    let mut made = Vec::new();
-    if is_true(params, "/clientCapabilities/auth/terminal") {
-        made.push(("auth", Node::object(vec![("terminal", empty())])));
-    }
-    for name in SAME_OF_CLIENT {
-        if let Some(value) = at(params, &format!("/clientCapabilities/{name}")) {
-            made.push((name, value));
-        }
-    }
-    Node::object(made)
-}
-
-/// The capabilities of a v2 client in v1: the relay shows boolean options and terminals, and hosts
-/// neither files nor terminals.
-fn client_capabilities(params: &Node<'static>) -> Node<'static> {
-    let terminal = match at(params, "/capabilities/auth/terminal") {
-        Some(value) if value.kind() == Some(JsonType::Object) => Node::raw(b"true"),
-        _ => Node::raw(b"false"),
-    };
-    let mut made = vec![
-        (
-            "fs",
-            Node::raw(br#"{"readTextFile":false,"writeTextFile":false}"#),
-        ),
-        ("terminal", Node::raw(b"false")),
-        ("session", Node::raw(br#"{"configOptions":{"boolean":{}}}"#)),
-        ("auth", Node::object(vec![("terminal", terminal)])),
-    ];
-    for name in SAME_OF_CLIENT {
-        if let Some(value) = at(params, &format!("/capabilities/{name}")) {
-            made.push((name, value));
-        }
-    }
-    made.push(("_meta", Node::raw(br#"{"terminal_output":true}"#)));
-    Node::object(made)
-}
-
 /// The result of a v2 agent in v1; the table has spelled the methods of authentication. `dropped` is
 /// what the client offers in vain.
 pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: &mut Exchange<'a>) {
-    let body = message.body.to_static();
-    let has = |place: &str| marker(&body, place);
-    let flag = |place: &str| match has(place) {
-        true => Node::raw(b"true"),
-        false => Node::raw(b"false"),
+    let body = &message.body;
+    let stated = body.value("capabilities");
+    let mut capabilities = to_v1(&OF_AGENT, stated, Node::raw(EVERY_AGENT));
+    let methods = body.array("authMethods").unwrap_or_default();
+    if !methods.is_empty() {
+        put(&mut capabilities, "/auth/logout", object! {});
+    }
+    message.body = object! {
+        "protocolVersion": 1,
+        "agentCapabilities": capabilities,
+        "authMethods": methods,
+        "agentInfo": body.value("info"),
+        "_meta": body.value("_meta"),
     };
-    let prompt = PROMPT.map(|name| (name, flag(&format!("/capabilities/session/prompt/{name}"))));
-    let mut mcp = vec![
-        ("http", flag("/capabilities/session/mcp/http")),
-        ("sse", Node::raw(b"false")),
-    ];
-    if has("/capabilities/session/mcp/acp") {
-        mcp.push(("acp", Node::raw(b"true")));
-    }
-    let mut sessions = vec![("list", empty()), ("resume", empty()), ("close", empty())];
-    sessions.extend(copies(&body, "/capabilities/session", &SAME_OF_SESSION));
-    let methods = at(&body, "/authMethods").unwrap_or_else(|| Node::raw(b"[]"));
-    let mut auth = Vec::new();
-    if methods
-        .clone()
-        .items()
-        .is_some_and(|items| !items.is_empty())
-    {
-        auth.push(("logout", empty()));
-    }
-    auth.extend(copies(&body, "/capabilities/auth", &["_meta"]));
-    let mut capabilities = vec![
-        ("loadSession", Node::raw(b"true")),
-        ("promptCapabilities", Node::object(prompt.into())),
-        ("mcpCapabilities", Node::object(mcp)),
-        ("sessionCapabilities", Node::object(sessions)),
-        ("auth", Node::object(auth)),
-    ];
-    capabilities.extend(copies(&body, "/capabilities", &SAME_OF_AGENT));
-    let mut made = vec![
-        ("protocolVersion", Node::raw(b"1")),
-        ("agentCapabilities", Node::object(capabilities)),
-        ("authMethods", methods),
-    ];
-    made.extend(at(&body, "/info").map(|info| ("agentInfo", info)));
-    made.extend(at(&body, "/_meta").map(|meta| ("_meta", meta)));
-    message.body = Node::object(made);
     report(&mut message, (1, 2), dropped, &[]);
-    out.note(
-        DialectEvent::Emulated,
-        "initialize",
-        "the client speaks v1 and the agent v2: messages are converted",
-    );
-    out.send(Hop::Other, message);
+    let what = "the client speaks v1 and the agent v2: messages are converted";
+    out.emulated("initialize", what);
+    out.sent.push((Hop::Other, message));
 }
 
 /// The result of a v1 agent in v2.
 pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
-    let body = message.body.to_static();
-    let traits = traits_of_agent(&body);
-    let mut session = Vec::new();
-    let shown = |name: &&str| {
-        is_true(
-            &body,
-            &format!("/agentCapabilities/promptCapabilities/{name}"),
-        )
+    let body = &message.body;
+    let traits = AgentTraits::read(body);
+    let stated = body.value("agentCapabilities");
+    let has_sse = is_true(body, "/agentCapabilities/mcpCapabilities/sse");
+    let base = Node::raw(br#"{"session":{"mcp":{"stdio":{}}}}"#);
+    let info = body
+        .value("agentInfo")
+        .filter(|info| info.kind() == Some(JsonType::Object));
+    let unknown = || object! { "name": "acp-v1-agent", "version": "unknown" };
+    message.body = object! {
+        "protocolVersion": 2,
+        "info": info.unwrap_or_else(unknown),
+        "capabilities": to_v2(&OF_AGENT, stated, base),
+        "authMethods": body.value("authMethods").unwrap_or(Node::Array(Vec::new())),
+        "_meta": body.value("_meta"),
     };
-    let prompt: Vec<_> = PROMPT
-        .into_iter()
-        .filter(shown)
-        .map(|name| (name, empty()))
-        .collect();
-    if !prompt.is_empty() {
-        session.push(("prompt", Node::object(prompt)));
-    }
-    let mut mcp = vec![("stdio", empty())];
-    for name in ["http", "acp"] {
-        let place = format!("/agentCapabilities/mcpCapabilities/{name}");
-        if is_true(&body, &place) || marker(&body, &place) {
-            mcp.push((name, empty()));
-        }
-    }
-    session.push(("mcp", Node::object(mcp)));
-    session.extend(copies(
-        &body,
-        "/agentCapabilities/sessionCapabilities",
-        &SAME_OF_SESSION,
-    ));
-    let mut capabilities = vec![("session", Node::object(session))];
-    if let Some(meta) = at(&body, "/agentCapabilities/auth/_meta") {
-        capabilities.push(("auth", Node::object(vec![("_meta", meta)])));
-    }
-    capabilities.extend(copies(&body, "/agentCapabilities", &SAME_OF_AGENT));
-    let info = at(&body, "/agentInfo").filter(|info| info.kind() == Some(JsonType::Object));
-    let mut made = vec![
-        ("protocolVersion", Node::raw(b"2")),
-        (
-            "info",
-            info.unwrap_or_else(|| Node::raw(br#"{"name":"acp-v1-agent","version":"unknown"}"#)),
-        ),
-        ("capabilities", Node::object(capabilities)),
-        (
-            "authMethods",
-            at(&body, "/authMethods").unwrap_or_else(|| Node::raw(b"[]")),
-        ),
-    ];
-    made.extend(at(&body, "/_meta").map(|meta| ("_meta", meta)));
-    message.body = Node::object(made);
-    let mut emulated = Vec::new();
-    for (is_there, method) in [
+    let methods = [
         (traits.list, "session/list"),
         (traits.resume, "session/resume"),
         (traits.close, "session/close"),
-    ] {
-        if !is_there {
-            emulated.push(method);
+    ];
+    let lacks = methods.into_iter().filter(|(has, _)| !has);
+    let emulated: Vec<_> = lacks.map(|(_, method)| method).collect();
+    let dropped: &[&str] = if has_sse {
+        &["mcpCapabilities.sse"]
+    } else {
+        &[]
+    };
+    report(&mut message, (2, 1), dropped, &emulated);
+    let what = "the client speaks v2 and the agent v1: messages are converted";
+    out.emulated("initialize", what);
+    out.sent.push((Hop::Peer, message));
+}
+
+/// Capabilities of v2 in v1, beside those in `made`.
+fn to_v1(
+    table: &[(&str, &str, Said)],
+    v2: Option<Node<'static>>,
+    mut made: Node<'static>,
+) -> Node<'static> {
+    let v2 = v2.unwrap_or(Node::Absent);
+    for (old, new, said) in table {
+        let has = is_marked(&v2, new);
+        match said {
+            Said::Same => at(&v2, new)
+                .into_iter()
+                .for_each(|same| put(&mut made, old, same)),
+            Said::Flag => put(&mut made, old, has.into()),
+            Said::Mark if has => put(&mut made, old, true.into()),
+            Said::Mark => {}
         }
     }
-    let sse = is_true(&body, "/agentCapabilities/mcpCapabilities/sse");
-    let dropped: &[&str] = if sse { &["mcpCapabilities.sse"] } else { &[] };
-    report(&mut message, (2, 1), dropped, &emulated);
-    out.note(
-        DialectEvent::Emulated,
-        "initialize",
-        "the client speaks v2 and the agent v1: messages are converted",
-    );
-    out.send(Hop::Peer, message);
+    made
+}
+
+/// Capabilities of v1 in v2, beside those in `made`.
+fn to_v2(
+    table: &[(&str, &str, Said)],
+    v1: Option<Node<'static>>,
+    mut made: Node<'static>,
+) -> Node<'static> {
+    let v1 = v1.unwrap_or(Node::Absent);
+    for (old, new, said) in table {
+        let value = match said {
+            Said::Same => at(&v1, old),
+            Said::Flag => is_true(&v1, old).then_some(object! {}),
+            Said::Mark => (is_true(&v1, old) || is_marked(&v1, old)).then_some(object! {}),
+        };
+        value
+            .into_iter()
+            .for_each(|value| put(&mut made, new, value));
+    }
+    made
 }
 
 /// States under `_meta` what the client gets.
-fn report(message: &mut Message<'_>, versions: (u8, u8), dropped: &[&str], emulated: &[&str]) {
-    let list = |names: &[&str]| Node::Array(names.iter().map(|name| Node::string(name)).collect());
-    let number = |version: u8| Node::owned(version.to_string().into_bytes());
-    let report = Node::object(vec![
-        ("clientVersion", number(versions.0)),
-        ("agentVersion", number(versions.1)),
-        ("dropped", list(dropped)),
-        ("emulated", list(emulated)),
-    ]);
-    message.set("/_meta/acp-relay", report);
-}
-
-/// What a v1 client has stated in its `initialize`.
-pub(super) fn traits_of_client(params: &Node<'_>) -> ClientTraits {
-    let has = |place: &str| marker(params, place);
-    let tools = ["fs/readTextFile", "fs/writeTextFile", "terminal"].into_iter();
-    let is_offered = |name: &&str| is_true(params, &format!("/clientCapabilities/{name}"));
-    ClientTraits {
-        boolean_options: has("/clientCapabilities/session/configOptions/boolean"),
-        terminal_output: is_true(params, "/clientCapabilities/_meta/terminal_output"),
-        plans: has("/clientCapabilities/plan"),
-        notices: has("/clientCapabilities/session/notices"),
-        compaction: has("/clientCapabilities/session/compaction"),
-        // One that names no mode shows forms.
-        elicitation_form: has("/clientCapabilities/elicitation/form")
-            || has("/clientCapabilities/elicitation")
-                && !has("/clientCapabilities/elicitation/url"),
-        elicitation_url: has("/clientCapabilities/elicitation/url"),
-        tools: tools.filter(is_offered).collect(),
-    }
-}
-
-/// What a v2 agent has stated in its result.
-pub(super) fn traits_of_new_agent(result: &Node<'_>) -> NewAgentTraits {
-    NewAgentTraits {
-        mcp_stdio: marker(result, "/capabilities/session/mcp/stdio"),
-    }
-}
-
-/// What a v2 client has stated in its `initialize`.
-pub(super) fn traits_of_new_client(params: &Node<'_>) -> NewClientTraits {
-    NewClientTraits {
-        forms: marker(params, "/capabilities/elicitation/form"),
-        urls: marker(params, "/capabilities/elicitation/url"),
-    }
-}
-
-/// What a v1 agent has stated in its result.
-pub(super) fn traits_of_agent(result: &Node<'_>) -> AgentTraits {
-    let session = |name: &str| {
-        marker(
-            result,
-            &format!("/agentCapabilities/sessionCapabilities/{name}"),
-        )
+fn report(message: &mut Message<'_>, versions: (i32, i32), dropped: &[&str], emulated: &[&str]) {
+    let list = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| Node::string(name))
+            .collect::<Vec<_>>()
     };
-    AgentTraits {
-        load: is_true(result, "/agentCapabilities/loadSession"),
-        resume: session("resume"),
-        list: session("list"),
-        close: session("close"),
-        delete: session("delete"),
-        fork: session("fork"),
-        logout: marker(result, "/agentCapabilities/auth/logout"),
-    }
-}
-
-/// The members of the object at `place` with these names.
-fn copies(
-    body: &Node<'_>,
-    place: &str,
-    names: &[&'static str],
-) -> Vec<(&'static str, Node<'static>)> {
-    let found = names
-        .iter()
-        .map(|name| Some((*name, at(body, &format!("{place}/{name}"))?)));
-    found.flatten().collect()
+    let report = object! {
+        "clientVersion": versions.0,
+        "agentVersion": versions.1,
+        "dropped": list(dropped),
+        "emulated": list(emulated),
+    };
+    message.set("/_meta/acp-relay", report);
 }
 
 fn at(node: &Node<'_>, place: &str) -> Option<Node<'static>> {
     let found = node.get(&own_pointer(place))?;
-    match found.kind() {
-        JsonType::Null => None,
-        _ => Some(Node::Raw(Cow::Owned(found.json().into_owned()))),
-    }
+    (found.kind() != JsonType::Null).then(|| Node::owned(found.json().into_owned()))
 }
 
 fn put(node: &mut Node<'static>, place: &str, value: Node<'static>) {
-    // Nothing at the top of an object blocks it.
+    // Nothing in our own objects blocks it.
     let _ = node.put(own_pointer(place).names(), value);
 }
 
@@ -342,11 +385,7 @@ fn is_true(node: &Node<'_>, place: &str) -> bool {
 }
 
 /// Whether there is an object, as a mark that something is supported.
-fn marker(node: &Node<'_>, place: &str) -> bool {
+fn is_marked(node: &Node<'_>, place: &str) -> bool {
     let found = node.get(&own_pointer(place));
     found.is_some_and(|value| value.kind() == JsonType::Object)
-}
-
-fn empty() -> Node<'static> {
-    Node::raw(b"{}")
 }

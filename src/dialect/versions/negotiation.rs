@@ -8,15 +8,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::bridge::{State, VersionBridge};
-use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, error};
+use super::bridge::VersionBridge;
+use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, State, error};
 use super::initialize::{
-    Offered, offer, traits_of_agent, traits_of_client, traits_of_new_agent, traits_of_new_client,
+    AgentTraits, ClientTraits, Elicitation, Offered, Version, client_tools, offer, starts_servers,
 };
 use super::policies::{HybridInitialize, VersionPolicies};
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
-use super::traits::Version;
 use crate::dialect::library::Library;
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_of;
@@ -135,7 +134,7 @@ impl Negotiation {
         let message = Message::parse(frame, at, method_of(frame, at));
         let number = version_number(&message);
         let Some(number) = number else {
-            let what = "acp-relay: initialize needs a whole number as its protocolVersion";
+            let what = "initialize needs a whole number as its protocolVersion";
             return Offer::Refuse(error(&message.id, INVALID_PARAMS, what).frame(true));
         };
         let shown = match number >= 2 && is_object(&message, "/info") {
@@ -204,47 +203,40 @@ impl Negotiation {
         let Some(spoken) = spoken else {
             let number = message.json_at("/protocolVersion").unwrap_or_default();
             let number = String::from_utf8_lossy(&number).into_owned();
-            let what = format!("acp-relay: the agent answers protocol version {number}");
-            let error = error(&asked.id, INTERNAL_ERROR, &what).frame(true);
-            self.state = Stage::Failed;
-            return Answer::Send(error);
+            let why = format!("the agent answers protocol version {number}");
+            let id = asked.id.clone();
+            return self.fail(&id, INTERNAL_ERROR, &why);
         };
         let (client, id, params) = (asked.client, asked.id.clone(), asked.params.clone());
         self.state = Stage::Done([client, spoken]);
-        match (client, spoken) {
-            (Version::One, Version::One) => pass_v1(message),
-            (Version::Two, Version::Two) => Answer::Pass,
-            (Version::One, Version::Two) if !is_object(&message, "/capabilities/session") => {
-                let what = "acp-relay: the agent speaks v2 and has no sessions";
-                self.fail(&id, INTERNAL_ERROR, what)
-            }
+        let state: Box<dyn State> = match (client, spoken) {
+            (Version::One, Version::One) => return pass_v1(message),
+            (Version::Two, Version::Two) => return Answer::Pass,
             (Version::One, Version::Two) => {
-                let client = traits_of_client(&params);
-                let agent = traits_of_new_agent(&message.body);
-                if self.policies.refuse_client_tools && !client.tools.is_empty() {
-                    let what = "acp-relay: the agent speaks v2 and cannot use the client's files \
-                                and terminals";
-                    self.fail(&id, INVALID_PARAMS, what)
-                } else {
-                    let state = State::ToV1(Box::new(ToV1::new(client, agent)));
-                    self.bridge(state, &id, now)
+                if !is_object(&message, "/capabilities/session") {
+                    let why = "the agent speaks v2 and has no sessions";
+                    return self.fail(&id, INTERNAL_ERROR, why);
                 }
+                let tools = client_tools(&params);
+                if self.policies.refuse_client_tools && !tools.is_empty() {
+                    let why = "the agent speaks v2 and cannot use the client's files and terminals";
+                    return self.fail(&id, INVALID_PARAMS, why);
+                }
+                let client = ClientTraits::read(&params, &self.policies);
+                Box::new(ToV1::new(client, tools, starts_servers(&message.body)))
             }
             (Version::Two, Version::One) => {
-                let client = traits_of_new_client(&params);
-                let agent = traits_of_agent(&message.body);
-                self.bridge(State::ToV2(Box::new(ToV2::new(client, agent))), &id, now)
+                let stated = params.value("capabilities").unwrap_or(Node::Absent);
+                let agent = AgentTraits::read(&message.body);
+                Box::new(ToV2::new(Elicitation::read(&stated), agent))
             }
-        }
-    }
-
-    fn bridge(&mut self, state: State, id: &IdBuf, now: Instant) -> Answer {
+        };
         let limits = Arc::clone(&self.limits);
-        match VersionBridge::new(&self.library, state, self.policies, limits, id, now) {
+        match VersionBridge::new(&self.library, state, self.policies, limits, &id, now) {
             Ok(bridge) => Answer::Bridge(Box::new(bridge)),
-            Err(why) => {
-                let what = format!("acp-relay: the table of v2 cannot be used: {why}");
-                self.fail(id, INTERNAL_ERROR, &what)
+            Err(fault) => {
+                let why = format!("the table of v2 cannot be used: {fault}");
+                self.fail(&id, INTERNAL_ERROR, &why)
             }
         }
     }

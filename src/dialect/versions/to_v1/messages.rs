@@ -1,78 +1,71 @@
 //! Messages: v2 may send one whole, again and differently; v1 has only chunks that are appended.
 
-use hashlink::LinkedHashMap;
-
-use super::content::{Canonical, block, blocks};
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
+use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content::{self, Canonical, text_block};
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{
-    add_meta, array, id, is_null, member, report, text_block, value,
-};
-
-/// How many messages of a session are remembered.
-const MESSAGES: usize = 4096;
 
 /// What is shown in place of a message that was withdrawn.
 const WITHDRAWN: &str = "[message withdrawn by the agent]";
 
 /// The messages of a session, by role and id.
 #[derive(Debug, Default)]
-pub(super) struct Messages(LinkedHashMap<String, Shown>);
+pub(super) struct Messages(Recent<Shown, 4096, { 4 << 20 }>);
 
-/// What the client was shown of a message: how much, and a hash of it.
+/// What the client was shown of a message.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
-    length: usize,
-    hash: u64,
+    prefix: Prefix,
     in_text: bool,
     revision: u32,
     withdrawn: bool,
 }
 
+/// The beginning of a text that was shown: how much of it, and a hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prefix {
+    pub(super) length: usize,
+    hash: u64,
+}
+
 impl Messages {
-    /// A chunk, or a whole message, of the agent; `kind` is that of the update.
+    /// Shows a chunk, or a whole message, of the agent.
     pub(super) fn update(
         &mut self,
-        kind: &str,
         update: &Node<'_>,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
+    ) -> Vec<Node<'static>> {
         out.rule("messages");
-        let role = kind.strip_suffix("_chunk").unwrap_or(kind);
+        let kind = update.text("sessionUpdate").unwrap_or_default();
+        let role = kind.strip_suffix("_chunk").unwrap_or(&kind);
         let chunk = format!("{role}_chunk");
-        let Some(id) = id(update, "messageId") else {
-            let content = value(update, "content").filter(|_| kind == chunk);
-            made.extend(content.map(|content| {
-                Node::object(vec![
-                    ("sessionUpdate", Node::string(&chunk)),
-                    ("content", block(&content)),
-                ])
-            }));
-            return;
+        let content = update.value("content");
+        let Some(id) = update.id("messageId") else {
+            let content = content.filter(|_| kind == chunk);
+            let shown = content.map(|content| {
+                object! { "sessionUpdate": &*chunk, "content": content::shown(&content) }
+            });
+            return shown.into_iter().collect();
         };
         let key = format!("{role} {id}");
-        let mut shown = self.0.remove(&key).unwrap_or_default();
-        let before = made.len();
+        let shown = self.0.of(&key);
+        let mut made = Vec::new();
         if kind == chunk {
-            if let Some(content) = value(update, "content") {
-                made.push(shown.chunk(&chunk, &id, block(&content)));
-            }
-        } else if is_null(update, "content") || member(update, "content").is_some() {
-            let content = array(update, "content").unwrap_or_default();
-            shown.whole(&chunk, &id, &blocks(&content), out, made);
+            made.extend(content.map(|content| shown.chunk(&chunk, &id, content::shown(&content))));
+        } else if update.member("content").is_some() {
+            let blocks = update.array("content").unwrap_or_default();
+            let blocks: Vec<_> = blocks.iter().map(content::shown).collect();
+            shown.whole(&chunk, &id, &blocks, out, &mut made);
         } else {
             let what = format!("{kind} {id} has no content: v1 cannot change what describes it");
-            out.note(DialectEvent::Dropped, "messages", what);
+            out.dropped("messages", what);
         }
-        if let (Some(first), Some(meta)) = (made.get_mut(before), value(update, "_meta")) {
-            add_meta(first, meta);
+        if let Some(first) = made.first_mut() {
+            first.add_meta(update.value("_meta"));
         }
-        self.0.insert(key, shown);
-        if self.0.len() > MESSAGES {
-            self.0.pop_front();
-        }
+        self.0.weigh(&key, size_of::<Shown>());
+        made
     }
 }
 
@@ -84,15 +77,10 @@ impl Shown {
             ..Canonical::default()
         };
         text.push(&content);
-        self.length += text.bytes.len();
-        self.hash = hash(self.hash, &text.bytes);
+        self.prefix.extend(&text.bytes);
         self.in_text = text.in_text;
         self.withdrawn = false;
-        Node::object(vec![
-            ("sessionUpdate", Node::string(chunk)),
-            ("messageId", Node::string(&self.id(id))),
-            ("content", content),
-        ])
+        object! { "sessionUpdate": chunk, "messageId": self.id(id), "content": content }
     }
 
     /// Shows what is missing of the whole message, or a further revision of it.
@@ -104,14 +92,12 @@ impl Shown {
         out: &mut Exchange<'_>,
         made: &mut Vec<Node<'static>>,
     ) {
-        if blocks.is_empty() && (self.length == 0 || self.withdrawn) {
+        if blocks.is_empty() && (self.prefix.length == 0 || self.withdrawn) {
             return;
         }
-        let all = Canonical::of(blocks);
-        let begun = all.bytes.get(..self.length);
-        if !blocks.is_empty() && begun.is_some_and(|begun| hash(FNV, begun) == self.hash) {
+        if !blocks.is_empty() && self.prefix.begins(&Canonical::of(blocks).bytes) {
             let mut seen = Canonical::default();
-            let length = self.length;
+            let length = self.prefix.length;
             for block in blocks {
                 let from = seen.bytes.len();
                 seen.push(block);
@@ -124,20 +110,16 @@ impl Shown {
             }
             return;
         }
-        out.note(
-            DialectEvent::Emulated,
-            "messages",
-            "the agent replaced a message, and v1 cannot take back what was shown",
-        );
+        let what = "the agent replaced a message, and v1 cannot take back what was shown";
+        out.emulated("messages", what);
         if !out.policies.show_revisions {
             return;
         }
-        let replaced = Node::string(&self.id(id));
+        let replaced = self.id(id);
         *self = Self {
             revision: self.revision.saturating_add(1),
             ..Self::default()
         };
-        let first = made.len();
         for block in blocks {
             made.push(self.chunk(chunk, id, block.clone()));
         }
@@ -145,7 +127,7 @@ impl Shown {
             made.push(self.chunk(chunk, id, text_block(WITHDRAWN)));
             self.withdrawn = true;
         }
-        report(&mut made[first], "replaces", replaced);
+        made[0].report("replaces", replaced);
     }
 
     /// The id of the current revision.
@@ -160,8 +142,7 @@ impl Shown {
 impl Default for Shown {
     fn default() -> Self {
         Self {
-            length: 0,
-            hash: FNV,
+            prefix: Prefix::default(),
             in_text: false,
             revision: 1,
             withdrawn: false,
@@ -169,11 +150,31 @@ impl Default for Shown {
     }
 }
 
-/// Where a hash begins.
-pub(super) const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+impl Default for Prefix {
+    fn default() -> Self {
+        Self {
+            length: 0,
+            hash: 0xcbf2_9ce4_8422_2325,
+        }
+    }
+}
 
-/// FNV-1a, continued: it compares what one agent has sent with what the same agent sends.
-pub(super) fn hash(begun: u64, bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(begun, step)
+impl Prefix {
+    /// Takes more of the text: FNV-1a, since it compares what one agent has sent with what the same
+    /// agent sends.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.length += bytes.len();
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Whether a text begins with it.
+    pub(super) fn begins(&self, all: &[u8]) -> bool {
+        let mut begun = Self::default();
+        all.get(..self.length).is_some_and(|part| {
+            begun.extend(part);
+            begun.hash == self.hash
+        })
+    }
 }

@@ -1,15 +1,11 @@
 //! The state of a conversation between a v2 agent and a v1 client.
 //!
 //! `state` has the messages of both sides, `requests` those of the client and their answers.
-//! `session` has what the agent shows of a session (`messages`, `content`, `tools`, `diffs`,
-//! `terminals`, `plans`, `options`), `turns` its prompts, `permissions` what it asks.
+//! `session` has what the agent shows of a session (`messages`, `tools`, `diffs`, `terminals`,
+//! `plans`, `options`), `turns` its prompts, `permissions` what it asks.
 
-mod answers;
-mod asked;
-mod content;
 mod diffs;
 mod messages;
-mod methods;
 mod options;
 mod patch;
 mod permissions;

@@ -1,20 +1,11 @@
 //! Configuration options, and the modes of v1 that are one of them.
 
+use crate::dialect::object::object;
 use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::json::{array, is_null, member, only, set, text, value};
 
-/// The members of an option.
-const OPTION: [&str; 8] = [
-    "id",
-    "name",
-    "description",
-    "category",
-    "type",
-    "currentValue",
-    "options",
-    "_meta",
-];
+/// The members of a choice.
+const CHOICE: &str = "value name description";
 
 /// The options of a session as the agent has sent them last.
 #[derive(Debug, Default)]
@@ -42,45 +33,42 @@ impl Options {
         Node::Array(shown.collect())
     }
 
-    /// The list in v1.
+    /// The modes of v1, which are offered from now on.
     pub(super) fn modes(&mut self) -> Option<Node<'static>> {
         let mode = self.of_category("mode")?;
-        let current = value(mode, "currentValue")?;
-        let available = choices(mode).into_iter().map(|choice| {
-            let mut made = only(&choice, &["name", "description", "_meta"]);
-            set(
-                &mut made,
-                "id",
-                value(&choice, "value").unwrap_or_else(|| Node::string("")),
-            );
+        let current = mode.value("currentValue")?;
+        let groups = mode.array("options").unwrap_or_default().into_iter();
+        let choices = groups.flat_map(|entry| match entry.array("options") {
+            Some(inner) => inner,
+            None => vec![entry],
+        });
+        let available = choices.map(|choice| {
+            let mut made = choice.only("name description");
+            made.set("id", choice.value("value").unwrap_or_else(|| "".into()));
             made
         });
-        let modes = Node::object(vec![
-            ("currentModeId", current),
-            ("availableModes", Node::Array(available.collect())),
-        ]);
+        let available: Vec<_> = available.collect();
         self.offered_modes = true;
-        Some(modes)
+        Some(object! { "currentModeId": current, "availableModes": available })
     }
 
     /// The current mode, if the client was offered modes.
     pub(super) fn mode(&self) -> Option<String> {
         let mode = self.of_category("mode").filter(|_| self.offered_modes)?;
-        text(mode, "currentValue")
+        mode.text("currentValue")
     }
 
     /// The id of the first choice of that category.
     pub(super) fn id_of(&self, category: &str) -> Option<Node<'static>> {
-        value(self.of_category(category)?, "id")
+        self.of_category(category)?.value("id")
     }
 
     /// What a client's value for the option with that id is for the agent.
     pub(super) fn value(&self, id: &str, value: &str, booleans: bool) -> Value {
-        let mut options = self.list.iter();
-        let option = options.find(|option| text(option, "id").as_deref() == Some(id));
-        let is_boolean = |option: &Node<'_>| text(option, "type").as_deref() == Some("boolean");
+        let option = self.list.iter().find(|option| option.says("id", id));
+        let is_boolean = option.is_some_and(|option| option.says("type", "boolean"));
         match value {
-            _ if booleans || !option.is_some_and(is_boolean) => Value::Same,
+            _ if booleans || !is_boolean => Value::Same,
             "true" => Value::Boolean(true),
             "false" => Value::Boolean(false),
             _ => Value::Unknown,
@@ -88,65 +76,42 @@ impl Options {
     }
 
     fn of_category(&self, category: &str) -> Option<&Node<'static>> {
-        self.list.iter().find(|option| {
-            text(option, "category").as_deref() == Some(category)
-                && text(option, "type").as_deref() == Some("select")
-        })
+        let is_it =
+            |option: &&Node<'_>| option.says("category", category) && option.says("type", "select");
+        self.list.iter().find(is_it)
     }
-}
-
-/// An option in v1.
-fn shown(option: &Node<'static>, booleans: bool) -> Node<'static> {
-    let mut made = only(option, &OPTION);
-    match text(option, "type").as_deref() {
-        Some("select") => {
-            let options = array(option, "options").unwrap_or_default();
-            let options = options.iter().map(|entry| match array(entry, "options") {
-                Some(inner) => {
-                    let mut group = only(entry, &["group", "name", "_meta"]);
-                    set(
-                        &mut group,
-                        "options",
-                        Node::Array(inner.iter().map(choice).collect()),
-                    );
-                    group
-                }
-                None => choice(entry),
-            });
-            set(&mut made, "options", Node::Array(options.collect()));
-        }
-        _ if !booleans => {
-            let is_on = member(option, "currentValue").is_some_and(|on| &*on.json() == b"true");
-            let current = if is_on { "true" } else { "false" };
-            set(&mut made, "type", Node::string("select"));
-            set(&mut made, "currentValue", Node::string(current));
-            let both = br#"[{"value":"true","name":"On"},{"value":"false","name":"Off"}]"#;
-            set(&mut made, "options", Node::raw(both));
-        }
-        _ => {}
-    }
-    made
-}
-
-fn choice(choice: &Node<'static>) -> Node<'static> {
-    only(choice, &["value", "name", "description", "_meta"])
-}
-
-/// The choices of an option, those of groups included.
-fn choices(option: &Node<'static>) -> Vec<Node<'static>> {
-    let entries = array(option, "options").unwrap_or_default();
-    let inner = entries
-        .into_iter()
-        .flat_map(|entry| match array(&entry, "options") {
-            Some(inner) => inner,
-            None => vec![entry],
-        });
-    inner.collect()
 }
 
 /// The list of options in a message.
 pub(super) fn list(body: &Node<'_>) -> Option<Vec<Node<'static>>> {
-    let is_object = |option: &Node<'_>| option.kind() == Some(JsonType::Object);
-    let all = array(body, "configOptions").filter(|_| !is_null(body, "configOptions"))?;
-    Some(all.into_iter().filter(is_object).collect())
+    let mut all = body.array("configOptions")?;
+    all.retain(|option| option.kind() == Some(JsonType::Object));
+    Some(all)
+}
+
+/// An option in v1.
+fn shown(option: &Node<'static>, booleans: bool) -> Node<'static> {
+    let mut made = option.only("id name description category type currentValue options");
+    if option.says("type", "select") {
+        made.set(
+            "options",
+            Node::from(option.array("options").unwrap_or_default()),
+        );
+        made.change_each("options", |entry| {
+            if entry.array("options").is_some() {
+                entry.keep_only("group name options");
+                entry.change_each("options", |choice| choice.keep_only(CHOICE));
+            } else {
+                entry.keep_only(CHOICE);
+            }
+        });
+    } else if !booleans {
+        let current = option.value("currentValue");
+        let is_on = current.is_some_and(|on| &*on.json() == b"true");
+        let both = br#"[{"value":"true","name":"On"},{"value":"false","name":"Off"}]"#;
+        made.set("type", "select");
+        made.set("currentValue", is_on.to_string());
+        made.set("options", Node::raw(both));
+    }
+    made
 }

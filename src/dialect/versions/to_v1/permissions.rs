@@ -1,15 +1,14 @@
 //! Permission requests: v2 asks about a tool call, a command or nothing in particular, v1 always
 //! about a tool call.
 
-use super::answers::has_code;
-use super::content::{fenced, text_item};
 use super::session::Session;
 use super::tools::call;
 use crate::dialect::message::Message;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{CANCELLED, Exchange};
-use crate::dialect::versions::json::{array, only, set, text, value};
+use crate::dialect::versions::content::{fenced, text_item};
+use crate::dialect::versions::exchange::{CANCELLED, Exchange, error_code};
+use crate::dialect::versions::methods::no_decision;
 use crate::jsonrpc::Kind;
 
 /// The kinds of options that v1 has, and whether they allow something.
@@ -22,7 +21,7 @@ const KINDS: [(&str, bool); 4] = [
 
 /// A permission that the client was asked for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Permission {
     pub(super) session: String,
     /// The ids of the options, and whether they allow something.
     offered: Vec<(String, bool)>,
@@ -32,7 +31,6 @@ pub(super) struct Asked {
 /// What follows the answer.
 #[derive(Debug)]
 enum After {
-    /// Nothing.
     Nothing,
     /// The tool call gets back its own content.
     Restore(String),
@@ -40,156 +38,139 @@ enum After {
     Close(String),
 }
 
-/// The question for the client: updates that come before it, its params, and what is kept of it.
-pub(super) struct Question {
-    pub(super) before: Vec<Node<'static>>,
-    /// Absent when there is no option that v1 has: the agent is told that it was cancelled.
-    pub(super) asked: Option<(Node<'static>, Asked)>,
-}
-
-/// Converts a request; `stand_in` is the id of a tool call that may stand for its subject.
+/// Converts a request; `stand_in` is the id of a tool call that may stand for its subject. Returns
+/// the updates that come before it, and its params with what is kept of it: none when there is no
+/// option that v1 has.
 pub(super) fn ask(
     request: &Message<'_>,
     session: &mut Session,
     stand_in: &str,
     out: &mut Exchange<'_>,
-) -> Question {
+) -> (Vec<Node<'static>>, Option<(Node<'static>, Permission)>) {
     out.rule("permissions");
-    let mut before = Vec::new();
-    let title = text(&request.body, "title").unwrap_or_else(|| "Permission required".to_owned());
-    let description = text(&request.body, "description").filter(|text| !text.is_empty());
-    let subject = value(&request.body, "subject").unwrap_or(Node::Absent);
-    let kind = text(&subject, "type");
-    let call_of = value(&subject, "toolCall").filter(|_| kind.as_deref() == Some("tool_call"));
-    let tables = &mut session.tables;
-    if let Some(subject) = &call_of {
-        tables
-            .tools
-            .update(subject, false, &mut tables.terminals, out, &mut before);
+    let body = &request.body;
+    let title = body
+        .text("title")
+        .unwrap_or_else(|| "Permission required".to_owned());
+    let description = body.text("description").filter(|text| !text.is_empty());
+    let subject = body.value("subject").unwrap_or(Node::Absent);
+    let is_call = subject.says("type", "tool_call");
+    let subject_call = subject.value("toolCall").filter(|_| is_call);
+    let tools = &mut session.tables.tools;
+    let mut before = match &subject_call {
+        Some(subject) => tools.update(subject, out),
+        None => Vec::new(),
+    };
+    let options = body.array("options").unwrap_or_default();
+    let (options, offered): (Vec<_>, Vec<_>) = options
+        .iter()
+        .filter_map(|option| offer(option, out))
+        .unzip();
+    if options.is_empty() {
+        return (before, None);
     }
-    let options = array(&request.body, "options").unwrap_or_default();
-    let offered: Vec<_> = options.iter().filter_map(offer).collect();
-    if offered.len() < options.len() {
-        let what = "options of a permission whose kinds v1 lacks";
-        out.note(DialectEvent::Dropped, "permissions", what);
-    }
-    if offered.is_empty() {
-        return Question {
-            before,
-            asked: None,
-        };
-    }
-    let known = call_of
-        .as_ref()
-        .and_then(|subject| text(subject, "toolCallId"));
-    let known = known.and_then(|id| Some((tables.tools.shown(&id, &tables.terminals)?, id)));
+    let id = subject_call.and_then(|subject| subject.text("toolCallId"));
+    let known = id.and_then(|id| Some((tools.shown(&id)?, id)));
     let (shown, after) = match known {
         Some(((own, mut shown), id)) if own != title || description.is_some() => {
-            let asked = [Some(title), description].into_iter().flatten();
-            let asked = asked.collect::<Vec<_>>().join("\n\n");
-            let mut content = vec![text_item(&asked)];
-            content.extend(array(&shown, "content").unwrap_or_default());
-            set(&mut shown, "content", Node::Array(content));
+            let asked: Vec<_> = [Some(title), description].into_iter().flatten().collect();
+            let mut content = vec![text_item(&asked.join("\n\n"))];
+            content.extend(shown.array("content").unwrap_or_default());
+            shown.set("content", content);
             (shown, After::Restore(id))
         }
         Some(((_, shown), _)) => (shown, After::Nothing),
         None => {
-            out.note(
-                DialectEvent::Emulated,
+            out.emulated(
                 "permissions",
                 "a tool call stands for what a permission is about",
             );
-            let fields = || stand_in_fields(&title, description.as_deref(), &subject);
-            before.push(call("tool_call", stand_in, fields()));
-            let mut shown = Node::object(vec![("toolCallId", Node::string(stand_in))]);
-            for (name, field) in fields() {
-                set(&mut shown, name, field);
-            }
+            let shown = stood_in(stand_in, title, description, &subject);
+            let mut announced = shown.clone();
+            announced.set("sessionUpdate", "tool_call");
+            before.push(announced);
             (shown, After::Close(stand_in.to_owned()))
         }
     };
-    let (options, ids) = offered.into_iter().unzip();
-    let mut params = only(&request.body, &["sessionId", "_meta"]);
-    set(&mut params, "toolCall", shown);
-    set(&mut params, "options", Node::Array(options));
-    let asked = Asked {
-        session: text(&request.body, "sessionId").unwrap_or_default(),
-        offered: ids,
+    let mut params = body.only("sessionId");
+    params.set("toolCall", shown);
+    params.set("options", options);
+    let permission = Permission {
+        session: body.text("sessionId").unwrap_or_default(),
+        offered,
         after,
     };
-    Question {
-        before,
-        asked: Some((params, asked)),
-    }
+    (before, Some((params, permission)))
 }
 
 /// The client's answer as the agent gets it, and what the client is shown after it.
 pub(super) fn answered<'a>(
     mut answer: Message<'a>,
-    asked: &Asked,
+    asked: &Permission,
     session: Option<&Session>,
-) -> (Message<'a>, Option<Node<'static>>) {
+) -> (Message<'a>, Vec<Node<'static>>) {
     let mut allowed = false;
-    if answer.kind == Kind::Result || has_code(&answer, CANCELLED) {
-        let outcome = value(&answer.body, "outcome").unwrap_or(Node::Absent);
-        let chosen = text(&outcome, "optionId")
-            .filter(|_| text(&outcome, "outcome").as_deref() == Some("selected"));
-        let chosen = chosen.and_then(|id| asked.offered.iter().find(|(offered, _)| *offered == id));
-        let mut body = match answer.kind {
-            Kind::Result => only(&answer.body, &["_meta"]),
-            _ => Node::Object(Vec::new()),
-        };
-        if body.members().is_none() {
-            body = Node::Object(Vec::new());
+    if answer.kind == Kind::Result || error_code(&answer) == Some(CANCELLED) {
+        let outcome = answer.body.value("outcome").unwrap_or(Node::Absent);
+        let chosen = outcome
+            .text("optionId")
+            .filter(|_| outcome.says("outcome", "selected"));
+        let mut offered = asked.offered.iter();
+        let chosen = chosen.and_then(|id| offered.find(|(offered, _)| *offered == id));
+        let mut body = no_decision();
+        if let Some((_, allows)) = chosen {
+            allowed = *allows;
+            body.set("outcome", outcome.only("outcome optionId"));
         }
-        let outcome = match chosen {
-            Some((_, allows)) => {
-                allowed = *allows;
-                only(&outcome, &["outcome", "optionId", "_meta"])
-            }
-            None => cancelled(),
-        };
-        set(&mut body, "outcome", outcome);
+        body.add_meta(
+            answer
+                .body
+                .value("_meta")
+                .filter(|_| answer.kind == Kind::Result),
+        );
         answer.kind = Kind::Result;
         answer.body = body;
     }
     let after = match &asked.after {
         After::Nothing => None,
-        After::Restore(id) => session.and_then(|session| {
-            let tables = &session.tables;
-            tables.tools.restored(id, &tables.terminals)
-        }),
+        After::Restore(id) => session.and_then(|session| session.tables.tools.restored(id)),
         After::Close(id) => {
             let status = if allowed { "completed" } else { "failed" };
-            let status = ("status", Node::string(status));
-            Some(call("tool_call_update", id, vec![status]))
+            Some(call(
+                "tool_call_update",
+                id,
+                vec![("status", status.into())],
+            ))
         }
     };
-    (answer, after)
+    (answer, after.into_iter().collect())
 }
 
-/// The outcome of a request without a decision.
-pub(super) fn cancelled() -> Node<'static> {
-    Node::raw(br#"{"outcome":"cancelled"}"#)
+/// An option in v1, with its id and whether it allows something.
+fn offer(
+    option: &Node<'static>,
+    out: &mut Exchange<'_>,
+) -> Option<(Node<'static>, (String, bool))> {
+    let kind = option.text("kind").unwrap_or_default();
+    let known = KINDS.into_iter().find(|(known, _)| *known == kind);
+    let (Some((_, allows)), Some(id)) = (known, option.text("optionId")) else {
+        let what = format!("the option of a permission of kind {kind}, which v1 lacks");
+        out.dropped("permissions", what);
+        return None;
+    };
+    Some((option.only("optionId name kind"), (id, allows)))
 }
 
-/// An option in v1, its id, and whether it allows something.
-fn offer(option: &Node<'static>) -> Option<(Node<'static>, (String, bool))> {
-    let kind = text(option, "kind")?;
-    let (_, allows) = KINDS.into_iter().find(|(known, _)| *known == kind)?;
-    let shown = only(option, &["optionId", "name", "kind", "_meta"]);
-    Some((shown, (text(option, "optionId")?, allows)))
-}
-
-/// What a stand-in says.
-fn stand_in_fields(
-    title: &str,
-    description: Option<&str>,
+/// The tool call that stands for the subject of a permission.
+fn stood_in(
+    id: &str,
+    title: String,
+    description: Option<String>,
     subject: &Node<'_>,
-) -> Vec<(&'static str, Node<'static>)> {
-    let command =
-        text(subject, "command").filter(|_| text(subject, "type").as_deref() == Some("command"));
-    let cwd = text(subject, "cwd");
+) -> Node<'static> {
+    let is_command = subject.says("type", "command");
+    let command = subject.text("command").filter(|_| is_command);
+    let cwd = subject.text("cwd");
     let shown = command.as_ref().map(|command| {
         let fenced = fenced("console", &format!("$ {command}\n"));
         match &cwd {
@@ -197,26 +178,13 @@ fn stand_in_fields(
             None => fenced,
         }
     });
-    let kind = if command.is_some() {
-        "execute"
-    } else {
-        "other"
-    };
-    let mut fields = vec![
-        ("title", Node::string(title)),
-        ("kind", Node::string(kind)),
-        ("status", Node::string("pending")),
-    ];
-    let parts = [description.map(str::to_owned), shown];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        let content = vec![text_item(&parts.join("\n\n"))];
-        fields.push(("content", Node::Array(content)));
+    let parts: Vec<String> = [description, shown].into_iter().flatten().collect();
+    object! {
+        "toolCallId": id,
+        "title": title,
+        "kind": if command.is_some() { "execute" } else { "other" },
+        "status": "pending",
+        "content": (!parts.is_empty()).then(|| vec![text_item(&parts.join("\n\n"))]),
+        "rawInput": command.map(|command| object! { "command": command, "cwd": cwd }),
     }
-    if let Some(command) = command {
-        let mut input = vec![("command", Node::string(&command))];
-        input.extend(cwd.map(|cwd| ("cwd", Node::string(&cwd))));
-        fields.push(("rawInput", Node::object(input)));
-    }
-    fields
 }

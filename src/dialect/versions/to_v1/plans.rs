@@ -1,20 +1,16 @@
 //! Plans: v2 has several of several kinds, v1 one list of entries.
 
-use hashlink::LinkedHashMap;
-
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
+use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{array, only, set, text, value};
 
-/// How many plans of a session are remembered.
-const PLANS: usize = 64;
-/// How many entries of one plan.
+/// How many entries of one plan are remembered.
 const ENTRIES: usize = 1024;
 
 /// The entries of the plans of a session, in the order in which they were first seen.
 #[derive(Debug, Default)]
-pub(super) struct Plans(LinkedHashMap<String, Vec<Node<'static>>>);
+pub(super) struct Plans(Recent<Vec<Node<'static>>, 64, { 4 << 20 }>);
 
 impl Plans {
     /// `plan_update`; `is_open` tells that the client knows plans of other kinds.
@@ -23,36 +19,27 @@ impl Plans {
         update: &Node<'_>,
         is_open: bool,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
+    ) -> Vec<Node<'static>> {
         out.rule("plans");
-        let plan = value(update, "plan").unwrap_or(Node::Absent);
-        let kind = text(&plan, "type").unwrap_or_default();
-        let id = text(&plan, "planId").unwrap_or_default();
-        match &*kind {
+        let plan = update.value("plan").unwrap_or(Node::Absent);
+        match &*plan.text("type").unwrap_or_default() {
             "items" => {
-                let mut entries = array(&plan, "entries").unwrap_or_default();
-                entries.truncate(ENTRIES);
-                let entries: Vec<_> = entries.iter().map(entry).collect();
-                // A plan that is known keeps its place.
-                match self.0.get_mut(&id) {
-                    Some(known) => *known = entries,
-                    None => drop(self.0.insert(id, entries)),
-                }
-                if self.0.len() > PLANS {
-                    self.0.pop_front();
-                }
-                made.push(self.shown(update));
+                let id = plan.id("planId").unwrap_or_default();
+                let entries = plan.array("entries").unwrap_or_default();
+                let entries: Vec<_> = entries.iter().take(ENTRIES).map(entry).collect();
+                let size = entries.iter().map(Node::size).sum();
+                *self.0.of(&id) = entries;
+                self.0.weigh(&id, size);
+                vec![self.shown(update)]
             }
             "file" | "markdown" if is_open => {
-                let mut passed = only(update, &["sessionUpdate", "_meta"]);
-                let names = ["type", "planId", "uri", "content", "_meta"];
-                set(&mut passed, "plan", only(&plan, &names));
-                made.push(passed);
+                let mut passed = update.only("sessionUpdate");
+                passed.set("plan", plan.only("type planId uri content"));
+                vec![passed]
             }
-            _ => {
-                let what = format!("v1 has no plans of type {kind}");
-                out.note(DialectEvent::Dropped, "plans", what);
+            kind => {
+                out.dropped("plans", format!("v1 has no plans of type {kind}"));
+                Vec::new()
             }
         }
     }
@@ -63,47 +50,43 @@ impl Plans {
         update: &Node<'_>,
         is_open: bool,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
+    ) -> Vec<Node<'static>> {
         out.rule("plans");
-        let id = text(update, "planId").unwrap_or_default();
-        if self.0.remove(&id).is_some() {
-            made.push(self.shown(update));
-        } else if is_open {
-            made.push(only(update, &["sessionUpdate", "planId", "_meta"]));
+        let id = update.id("planId").unwrap_or_default();
+        match self.0.remove(&id) {
+            Some(_) => vec![self.shown(update)],
+            None if is_open => vec![update.only("sessionUpdate planId")],
+            None => Vec::new(),
         }
     }
 
     /// The list of all.
     fn shown(&self, update: &Node<'_>) -> Node<'static> {
-        let entries = self.0.values().flatten().cloned().collect();
-        let mut made = Node::object(vec![
-            ("sessionUpdate", Node::string("plan")),
-            ("entries", Node::Array(entries)),
-        ]);
-        if let Some(meta) = value(update, "_meta") {
-            set(&mut made, "_meta", meta);
-        }
-        made
+        let entries: Vec<_> = self
+            .0
+            .iter()
+            .flat_map(|(_, entries)| entries.iter().cloned())
+            .collect();
+        object! { "sessionUpdate": "plan", "entries": entries, "_meta": update.value("_meta") }
     }
 }
 
 fn entry(v2: &Node<'static>) -> Node<'static> {
-    let mut made = only(v2, &["content", "priority", "status", "_meta"]);
-    let priority = text(v2, "priority").unwrap_or_default();
-    if !matches!(&*priority, "high" | "medium" | "low") {
-        set(&mut made, "priority", Node::string("medium"));
+    let mut made = v2.only("content priority status");
+    if !matches!(
+        v2.text("priority").as_deref(),
+        Some("high" | "medium" | "low")
+    ) {
+        made.set("priority", "medium");
     }
-    let status = text(v2, "status").unwrap_or_default();
-    match &*status {
-        "pending" | "in_progress" | "completed" => {}
-        "cancelled" => {
-            let content = text(v2, "content").unwrap_or_default();
-            let content = format!("(cancelled) {content}");
-            set(&mut made, "content", Node::string(&content));
-            set(&mut made, "status", Node::string("completed"));
+    match v2.text("status").as_deref() {
+        Some("pending" | "in_progress" | "completed") => {}
+        Some("cancelled") => {
+            let content = v2.text("content").unwrap_or_default();
+            made.set("content", format!("(cancelled) {content}"));
+            made.set("status", "completed");
         }
-        _ => set(&mut made, "status", Node::string("pending")),
+        _ => made.set("status", "pending"),
     }
     made
 }

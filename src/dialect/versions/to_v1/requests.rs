@@ -1,152 +1,104 @@
 //! The client's requests, and the agent's answers to them.
 
-use super::answers::{close, error_for_v1};
-use super::asked::{FromClient, Open};
-use super::content::prompt_block;
-use super::methods::{ignored, is_for_agents};
 use super::options::{self, Value};
-use super::session::{commands, display};
-use super::state::ToV1;
+use super::session::commands;
+use super::state::{FromClient, Open, ToV1};
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{
-    Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result,
-};
-use crate::dialect::versions::json::{array, remove, report, set, text, value};
+use crate::dialect::versions::content::prompt_to_v2;
+use crate::dialect::versions::exchange::{Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, result};
+use crate::dialect::versions::methods::{close, error_for_v1, passes_to_agents};
 use crate::jsonrpc::Kind;
 
 impl ToV1 {
     /// A request of the client.
     pub(super) fn client_asks<'a>(&mut self, mut message: Message<'a>, out: &mut Exchange<'a>) {
-        let id = message.id.clone();
         let session = message.session().unwrap_or_default();
         let asked = match &*message.method {
-            "session/prompt" => return self.client_prompts(message, session, out),
+            "session/prompt" => self.client_prompts(&mut message, session, out),
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
-                match self.client_opens(&mut message, session, out) {
-                    Some(asked) => asked,
-                    None => return,
-                }
+                self.client_opens(&mut message, session, out)
             }
-            "session/set_mode" => return self.client_chooses(&message, session, "mode", out),
-            "session/set_model" => return self.client_chooses(&message, session, "model", out),
-            "session/set_config_option" => {
-                let option = text(&message.body, "configId").unwrap_or_default();
-                let chosen = text(&message.body, "value");
-                let session_of = self.sessions.get_mut(&session).zip(chosen.as_deref());
-                let booleans = self.client.boolean_options;
-                let meant = session_of
-                    .map(|(known, chosen)| known.options.value(&option, chosen, booleans));
-                match meant {
-                    Some(Value::Boolean(is_on)) => {
-                        let is_on: &[u8] = if is_on { b"true" } else { b"false" };
-                        message.set_text("/type", "boolean");
-                        message.set("/value", Node::raw(is_on));
-                    }
-                    Some(Value::Unknown) => {
-                        let what = format!("acp-relay: the option {option} has no such value");
-                        return out.other(error(&id, INVALID_PARAMS, &what));
-                    }
-                    Some(Value::Same) | None => {}
-                }
-                FromClient::Option {
-                    session,
-                    category: None,
-                }
-            }
-            "session/close" | "session/delete" => FromClient::Close(session),
-            "session/list" | "authenticate" | "logout" => FromClient::Other,
-            "initialize" => {
-                let what = "acp-relay: the connection is initialized already";
-                return out.other(error(&id, INVALID_REQUEST, what));
-            }
-            method if is_for_agents(method) => FromClient::Other,
-            method => {
-                let what = format!("acp-relay: an agent of ACP v1 has no method {method}");
-                ignored(method, out);
-                return out.other(error(&id, METHOD_NOT_FOUND, &what));
-            }
+            "session/set_mode" => self.client_chooses(&mut message, session, "mode", out),
+            "session/set_model" => self.client_chooses(&mut message, session, "model", out),
+            "session/set_config_option" => self.client_sets(&mut message, session, out),
+            "session/close" | "session/delete" => Some(FromClient::Close(session)),
+            "session/list" | "authenticate" | "logout" => Some(FromClient::Other),
+            method if passes_to_agents(method) => Some(FromClient::Other),
+            _ => return out.unknown(&message),
         };
-        self.ask_agent(message, asked, out);
-    }
-
-    fn ask_agent<'a>(
-        &mut self,
-        mut message: Message<'a>,
-        asked: FromClient,
-        out: &mut Exchange<'a>,
-    ) {
-        close(&mut message, out);
-        if let FromClient::Open(Open { replays: true, .. }) = &asked {
-            set(
-                &mut message.body,
-                "replayFrom",
-                Node::raw(br#"{"type":"start"}"#),
-            );
+        // Else it was refused.
+        if let Some(asked) = asked {
+            close(&mut message, out);
+            if let FromClient::Open(Open { replays: true, .. }) = &asked {
+                let from = object! { "type": "start" };
+                message.body.set("replayFrom", from);
+            }
+            let _ = self.asked.insert(message.id.as_id(), asked);
+            out.pass(message);
         }
-        let _ = self.asked.insert(message.id.as_id(), asked);
-        out.peer(message);
     }
 
-    fn client_prompts<'a>(&mut self, mut message: Message<'a>, id: String, out: &mut Exchange<'a>) {
-        let blocks = array(&message.body, "prompt").unwrap_or_default();
-        let converted: Option<Vec<_>> = blocks.iter().map(prompt_block).collect();
+    fn client_prompts(
+        &mut self,
+        message: &mut Message<'_>,
+        id: String,
+        out: &mut Exchange<'_>,
+    ) -> Option<FromClient> {
+        let blocks = message.body.array("prompt").unwrap_or_default();
+        let converted: Option<Vec<_>> = blocks.iter().map(prompt_to_v2).collect();
         let Some(converted) = converted.filter(|blocks| !blocks.is_empty()) else {
-            let what = "acp-relay: the prompt is empty, or has content of a type that ACP v1 lacks";
-            return out.other(error(&message.id, INVALID_PARAMS, what));
+            let why = "the prompt is empty, or has content of a type that ACP v1 lacks";
+            out.refuse("prompt", &message.id, INVALID_PARAMS, why);
+            return None;
         };
-        message.set("/prompt", Node::Array(converted));
-        let session = self.sessions.see(&id, &self.client, out);
+        let session = self.session(&id);
         session.flush(out);
-        session.turns.begin(&message);
-        self.ask_agent(message, FromClient::Prompt(id), out);
+        session.turns.begin(&message.id, &converted);
+        message.body.set("prompt", converted);
+        Some(FromClient::Prompt(id))
     }
 
-    /// A request that opens a session; `None` if it was refused.
+    /// A request that opens a session.
     fn client_opens(
         &mut self,
         message: &mut Message<'_>,
         session: String,
         out: &mut Exchange<'_>,
     ) -> Option<FromClient> {
-        let mut dropped = Vec::new();
-        if let Some(mut servers) =
-            array(&message.body, "mcpServers").filter(|_| !self.agent.mcp_stdio)
-        {
-            servers.retain(|server| {
-                let is_stdio = text(server, "type").is_none_or(|kind| kind == "stdio");
-                if is_stdio {
-                    dropped.push(text(server, "name").unwrap_or_default());
-                }
-                !is_stdio
-            });
-            message.set("/mcpServers", Node::Array(servers));
-        }
+        let servers = message.body.array("mcpServers");
+        let (dropped, kept): (Vec<_>, Vec<_>) = servers
+            .filter(|_| !self.starts_servers)
+            .into_iter()
+            .flatten()
+            .partition(|server| server.text("type").is_none_or(|kind| kind == "stdio"));
+        let name = |server: &Node<'_>| server.text("name").unwrap_or_default();
+        let dropped: Vec<_> = dropped.iter().map(name).collect();
         if !dropped.is_empty() {
+            let names = dropped.join(", ");
             if out.policies.refuse_mcp {
-                let names = dropped.join(", ");
-                let what =
-                    format!("acp-relay: the agent cannot start MCP servers by a command: {names}");
-                out.other(error(&message.id, INVALID_PARAMS, &what));
+                let why = format!("the agent cannot start MCP servers by a command: {names}");
+                out.refuse("mcp_servers", &message.id, INVALID_PARAMS, &why);
                 return None;
             }
-            let what = format!("MCP servers with a command: {}", dropped.join(", "));
-            out.note(DialectEvent::Dropped, "mcp_servers", what);
+            out.dropped(
+                "mcp_servers",
+                format!("MCP servers with a command: {names}"),
+            );
+            message.body.set("mcpServers", kept);
         }
-        let replays = &*message.method == "session/load";
+        let replays = message.method == "session/load";
         let is_new = matches!(&*message.method, "session/new" | "session/fork");
         if is_new {
-            self.sessions.open();
+            self.sessions.early.expect();
+        } else if replays {
+            message.method = method_name("session/resume");
+            self.session(&session).begin_replay();
+            out.rule("load");
         } else {
-            let known = self.sessions.see(&session, &self.client, out);
-            if replays {
-                message.method = method_name("session/resume");
-                let display = display(&self.client, out.policies.terminals);
-                known.begin_replay(display);
-                out.rule("load");
-            }
+            self.session(&session);
         }
         Some(FromClient::Open(Open {
             session: (!is_new).then_some(session),
@@ -158,139 +110,141 @@ impl ToV1 {
     /// `session/set_mode` and `session/set_model`: an option of that category is set.
     fn client_chooses(
         &mut self,
-        message: &Message<'_>,
+        message: &mut Message<'_>,
         session: String,
         category: &'static str,
         out: &mut Exchange<'_>,
-    ) {
-        out.rule("options");
+    ) -> Option<FromClient> {
         let known = self.sessions.get_mut(&session);
         let option = known.and_then(|known| known.options.id_of(category));
-        let chosen = value(
-            &message.body,
-            if category == "mode" {
-                "modeId"
-            } else {
-                "modelId"
-            },
-        );
+        let chosen = message.body.value(&format!("{category}Id"));
         let (Some(option), Some(chosen)) = (option, chosen) else {
-            let what = format!("acp-relay: the session has no option for its {category}");
-            return out.other(error(&message.id, METHOD_NOT_FOUND, &what));
+            let why = format!("the session has no option for its {category}");
+            out.refuse("options", &message.id, METHOD_NOT_FOUND, &why);
+            return None;
         };
-        let mut body = Node::object(vec![
-            ("sessionId", Node::string(&session)),
-            ("configId", option),
-            ("value", chosen),
-        ]);
-        value(&message.body, "_meta")
-            .into_iter()
-            .for_each(|meta| set(&mut body, "_meta", meta));
-        let id = message.id.clone();
-        let made = Message::new(Kind::Request, id, "session/set_config_option", body);
-        let asked = FromClient::Option {
+        out.rule("options");
+        message.method = method_name("session/set_config_option");
+        message.body.keep_only("sessionId");
+        message.body.set("configId", option);
+        message.body.set("value", chosen);
+        Some(FromClient::Option {
             session,
             category: Some(category),
-        };
-        self.ask_agent(made, asked, out);
+        })
+    }
+
+    /// `session/set_config_option`: what was shown as a choice may be a boolean.
+    fn client_sets(
+        &mut self,
+        message: &mut Message<'_>,
+        session: String,
+        out: &mut Exchange<'_>,
+    ) -> Option<FromClient> {
+        let option = message.body.text("configId").unwrap_or_default();
+        let chosen = message.body.text("value");
+        let booleans = self.client.boolean_options;
+        let known = self.sessions.get_mut(&session).zip(chosen);
+        match known.map(|(known, chosen)| known.options.value(&option, &chosen, booleans)) {
+            Some(Value::Boolean(is_on)) => {
+                message.body.set("type", "boolean");
+                message.body.set("value", is_on);
+            }
+            Some(Value::Unknown) => {
+                let why = format!("the option {option} has no such value");
+                out.refuse("options", &message.id, INVALID_PARAMS, &why);
+                return None;
+            }
+            Some(Value::Same) | None => {}
+        }
+        Some(FromClient::Option {
+            session,
+            category: None,
+        })
     }
 
     /// The agent's answer to a request of the client.
     pub(super) fn agent_answers<'a>(
         &mut self,
-        mut message: Message<'a>,
+        mut answer: Message<'a>,
         asked: FromClient,
         out: &mut Exchange<'a>,
     ) {
+        let is_error = answer.kind == Kind::Error;
         match asked {
             FromClient::Prompt(id) => {
-                let Some(session) = self.sessions.get_mut(&id) else {
-                    return;
-                };
-                let is_closed = session.is_closed;
-                let ended = session.turns.answered(&message, is_closed, out);
-                session.finish(&Node::string(&id), ended, out);
-                if is_closed {
-                    self.sessions.forget(&id);
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    let is_closed = session.is_closed;
+                    let ended = session.turns.answered(&answer, is_closed, out);
+                    session.finish(ended, out);
+                    if is_closed {
+                        self.sessions.forget(&id);
+                    }
                 }
             }
-            FromClient::Open(open) => self.opened(&message, &open, out),
-            FromClient::Option { .. } | FromClient::Close(_) if message.kind == Kind::Error => {
-                out.other(error_for_v1(&message));
-            }
+            FromClient::Open(open) => self.opened(answer, &open, out),
+            _ if is_error => out.pass(error_for_v1(&answer)),
             FromClient::Option { session, category } => {
-                self.option_set(message, &session, category, out);
+                self.option_set(answer, &session, category, out);
             }
             FromClient::Close(id) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     let ended = session.turns.close(out);
-                    let id = Node::string(&id);
-                    session.finish(&id, ended, out);
+                    session.finish(ended, out);
                     session.flush(out);
                     session.is_closed = true;
                 }
                 self.sessions.forget(&id);
-                close(&mut message, out);
-                out.other(message);
+                close(&mut answer, out);
+                out.pass(answer);
             }
-            FromClient::Other if message.kind == Kind::Error => out.other(error_for_v1(&message)),
             FromClient::Other => {
-                close(&mut message, out);
-                out.other(message);
+                close(&mut answer, out);
+                out.pass(answer);
             }
         }
     }
 
     /// The agent's answer to a request that opens a session.
-    fn opened<'a>(&mut self, message: &Message<'a>, open: &Open, out: &mut Exchange<'a>) {
-        let is_done = message.kind == Kind::Result;
-        if open.replays
-            && let Some(known) = open
-                .session
-                .as_deref()
-                .and_then(|id| self.sessions.get_mut(id))
-        {
+    fn opened<'a>(&mut self, mut answer: Message<'a>, open: &Open, out: &mut Exchange<'a>) {
+        let is_done = answer.kind == Kind::Result;
+        let known = open.session.as_deref().filter(|_| open.replays);
+        if let Some(known) = known.and_then(|id| self.sessions.get_mut(id)) {
             known.end_replay(is_done);
         }
         if !is_done {
-            out.other(error_for_v1(message));
+            out.pass(error_for_v1(&answer));
             if open.session.is_none() {
                 self.sessions.opened(None, out);
             }
             return;
         }
-        let mut made = message.to_static();
-        close(&mut made, out);
-        let id = open
-            .session
-            .clone()
-            .or_else(|| text(&made.body, "sessionId"))
-            .unwrap_or_default();
-        let session = self.sessions.see(&id, &self.client, out);
+        let commands = answer
+            .body
+            .array("availableCommands")
+            .map(|all| commands(&all));
+        close(&mut answer, out);
+        let named = || answer.session().unwrap_or_default();
+        let id = open.session.clone().unwrap_or_else(named);
+        let booleans = self.client.boolean_options;
+        let session = self.session(&id);
         session.is_closed = false;
-        let list = options::list(&made.body);
-        remove(&mut made.body, "configOptions");
+        let list = options::list(&answer.body);
+        answer.body.remove("configOptions");
         if let Some(list) = list {
-            let list = session.options.take(list, self.client.boolean_options);
-            set(&mut made.body, "configOptions", list);
-            let modes = session.options.modes();
-            modes
-                .into_iter()
-                .for_each(|modes| set(&mut made.body, "modes", modes));
+            answer
+                .body
+                .set("configOptions", session.options.take(list, booleans));
+            answer.body.set("modes", session.options.modes());
         }
         if !open.dropped.is_empty() {
-            let names = open.dropped.iter().map(|name| Node::string(name));
-            report(
-                &mut made.body,
-                "droppedMcpServers",
-                Node::Array(names.collect()),
-            );
+            let names: Vec<_> = open.dropped.iter().map(|name| Node::string(name)).collect();
+            let mut body = answer.body.to_static();
+            body.report("droppedMcpServers", names);
+            answer.body = body;
         }
-        out.other(made);
-        if let Some(all) = array(&message.body, "availableCommands") {
-            let commands = commands(&all);
-            session.show(&Node::string(&id), vec![commands], false, out);
-        }
+        out.pass(answer);
+        session.show(commands.into_iter().collect(), false, out);
         if open.session.is_none() {
             for held in self.sessions.opened(Some(&id), out) {
                 self.update(&held, out);
@@ -301,39 +255,35 @@ impl ToV1 {
     /// The agent has set an option.
     fn option_set<'a>(
         &mut self,
-        mut message: Message<'a>,
+        mut answer: Message<'a>,
         id: &str,
         category: Option<&'static str>,
         out: &mut Exchange<'a>,
     ) {
         out.rule("options");
         let booleans = self.client.boolean_options;
-        let session = self.sessions.see(id, &self.client, out);
+        let session = self.session(id);
         let before = session.options.mode();
-        let list = options::list(&message.body);
+        let list = options::list(&answer.body);
         let list = list.map(|list| session.options.take(list, booleans));
         let mut updates = Vec::new();
         if category.is_some() {
-            let mut body = Node::Object(Vec::new());
-            value(&message.body, "_meta")
-                .into_iter()
-                .for_each(|meta| set(&mut body, "_meta", meta));
-            out.other(result(&message.id, body));
+            // The result of v1 has no list.
+            let body = object! { "_meta": answer.body.value("_meta") };
+            out.pass(result(&answer.id, body));
             updates.extend(list.map(|list| {
-                Node::object(vec![
-                    ("sessionUpdate", Node::string("config_option_update")),
-                    ("configOptions", list),
-                ])
+                object! { "sessionUpdate": "config_option_update", "configOptions": list }
             }));
         } else {
-            close(&mut message, out);
-            let list = list.unwrap_or_else(|| Node::raw(b"[]"));
-            set(&mut message.body, "configOptions", list);
-            out.other(message);
+            close(&mut answer, out);
+            answer
+                .body
+                .set("configOptions", list.unwrap_or(Node::Array(Vec::new())));
+            out.pass(answer);
         }
         if category != Some("mode") {
             updates.extend(session.mode_update(before));
         }
-        session.show(&Node::string(id), updates, false, out);
+        session.show(updates, false, out);
     }
 }

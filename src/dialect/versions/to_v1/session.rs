@@ -1,26 +1,23 @@
 //! One session of a v2 agent, as its v1 client knows it.
 
-use super::content::{block, blocks};
 use super::messages::Messages;
 use super::options::{self, Options};
 use super::plans::Plans;
-use super::terminals::{Display, Terminals};
 use super::tools::Tools;
-use super::turns::{Echo, Ended, Turns};
+use super::turns::{Ended, Turns};
 use crate::dialect::message::Message;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content;
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{add_meta, array, is_null, only, set, text, value};
-use crate::dialect::versions::policies::TerminalDisplay;
-use crate::dialect::versions::traits::ClientTraits;
-
-/// How many updates wait for the next prompt, and how many bytes they have.
-const WAITING: (usize, usize) = (1024, 1 << 20);
+use crate::dialect::versions::initialize::ClientTraits;
+use crate::dialect::versions::waiting::Waiting;
 
 /// A session.
 #[derive(Debug)]
 pub(super) struct Session {
+    id: Box<str>,
+    client: ClientTraits,
     pub(super) turns: Turns,
     pub(super) tables: Tables,
     pub(super) options: Options,
@@ -30,8 +27,7 @@ pub(super) struct Session {
     replays: u32,
     pub(super) is_closed: bool,
     /// Updates between turns that wait for the next prompt.
-    waiting: Vec<Message<'static>>,
-    waiting_bytes: usize,
+    waiting: Waiting<Message<'static>, 1024, { 1 << 20 }>,
 }
 
 /// What the client was shown.
@@ -39,27 +35,27 @@ pub(super) struct Session {
 pub(super) struct Tables {
     messages: Messages,
     pub(super) tools: Tools,
-    pub(super) terminals: Terminals,
     plans: Plans,
 }
 
 impl Session {
-    pub(super) fn new(display: Display) -> Self {
+    pub(super) fn new(id: &str, client: ClientTraits) -> Self {
         Self {
+            id: id.into(),
+            client,
             turns: Turns::default(),
-            tables: Tables::new(display),
+            tables: Tables::new(client),
             options: Options::default(),
             saved: None,
             replays: 0,
             is_closed: false,
-            waiting: Vec::new(),
-            waiting_bytes: 0,
+            waiting: Waiting::default(),
         }
     }
 
     /// The history is replayed: it begins with empty tables.
-    pub(super) fn begin_replay(&mut self, display: Display) {
-        let tables = std::mem::replace(&mut self.tables, Tables::new(display));
+    pub(super) fn begin_replay(&mut self) {
+        let tables = std::mem::replace(&mut self.tables, Tables::new(self.client));
         self.saved.get_or_insert_with(|| Box::new(tables));
         self.replays += 1;
     }
@@ -73,73 +69,41 @@ impl Session {
     }
 
     /// Applies an update of the agent.
-    pub(super) fn update(
-        &mut self,
-        id: &Node<'static>,
-        update: &Node<'static>,
-        client: &ClientTraits,
-        out: &mut Exchange<'_>,
-    ) {
-        let kind = text(update, "sessionUpdate").unwrap_or_default();
-        let mut made = Vec::new();
+    pub(super) fn update(&mut self, update: &Node<'static>, out: &mut Exchange<'_>) {
+        let kind = update.text("sessionUpdate").unwrap_or_default();
         let tables = &mut self.tables;
-        match &*kind {
+        let made = match &*kind {
             "state_update" => {
                 let ended = self.turns.state(update, out);
-                return self.finish(id, ended, out);
+                return self.finish(ended, out);
             }
-            "user_message" | "user_message_chunk" => self.user(&kind, update, out, &mut made),
+            "user_message" | "user_message_chunk" => self.user(&kind, update, out),
             "agent_message" | "agent_message_chunk" | "agent_thought" | "agent_thought_chunk" => {
-                tables.messages.update(&kind, update, out, &mut made);
+                tables.messages.update(update, out)
             }
-            "tool_call_update" | "tool_call_content_chunk" => {
-                let is_chunk = kind == "tool_call_content_chunk";
-                let terminals = &mut tables.terminals;
-                tables
-                    .tools
-                    .update(update, is_chunk, terminals, out, &mut made);
-            }
-            "terminal_update" | "terminal_output_chunk" => {
-                let is_chunk = kind == "terminal_output_chunk";
-                let terminals = &mut tables.terminals;
-                tables
-                    .tools
-                    .terminal(update, is_chunk, terminals, out, &mut made);
-            }
-            "plan_update" => tables.plans.update(update, client.plans, out, &mut made),
-            "plan_removed" => tables.plans.remove(update, client.plans, out, &mut made),
-            "config_option_update" => {
-                let before = self.options.mode();
-                let list = options::list(update).unwrap_or_default();
-                let list = self.options.take(list, client.boolean_options);
-                let mut shown = only(update, &["sessionUpdate", "_meta"]);
-                set(&mut shown, "configOptions", list);
-                made.push(shown);
-                made.extend(self.mode_update(before));
-            }
-            _ => made.extend(plain(&kind, update, client, out)),
-        }
+            "tool_call_update" => tables.tools.update(update, out),
+            "tool_call_content_chunk" => tables.tools.append(update, out),
+            "terminal_update" | "terminal_output_chunk" => tables.tools.terminal(update, out),
+            "plan_update" => tables.plans.update(update, self.client.plans, out),
+            "plan_removed" => tables.plans.remove(update, self.client.plans, out),
+            "config_option_update" => self.replace_options(update),
+            _ => Vec::from_iter(plain(&kind, update, self.client, out)),
+        };
         let work = ["user_", "agent_", "tool_", "terminal_", "plan_"];
         let is_work = work.iter().any(|work| kind.starts_with(work));
-        self.show(id, made, is_work, out);
+        self.show(made, is_work, out);
     }
 
     /// An update that tells the client another mode than the one before.
     pub(super) fn mode_update(&self, before: Option<String>) -> Option<Node<'static>> {
-        let mode = self
-            .options
-            .mode()
-            .filter(|mode| before.is_some_and(|before| *mode != before))?;
-        Some(Node::object(vec![
-            ("sessionUpdate", Node::string("current_mode_update")),
-            ("currentModeId", Node::string(&mode)),
-        ]))
+        let mode = self.options.mode();
+        let mode = mode.filter(|mode| before.is_some_and(|before| *mode != before))?;
+        Some(object! { "sessionUpdate": "current_mode_update", "currentModeId": mode })
     }
 
     /// Sends updates to the client. Work between turns may wait for the next prompt.
     pub(super) fn show(
         &mut self,
-        id: &Node<'static>,
         updates: Vec<Node<'static>>,
         is_work: bool,
         out: &mut Exchange<'_>,
@@ -147,36 +111,30 @@ impl Session {
         let is_between = !self.turns.is_open() && self.replays == 0;
         let waits = is_work && is_between && out.policies.buffer_out_of_turn;
         for update in updates {
-            let message = Message::update(id.clone(), update);
+            let size = if waits { update.size() } else { 0 };
+            let message = Message::update(Node::string(&self.id), update);
             if !waits {
                 out.other(message);
-                continue;
-            }
-            self.waiting_bytes += message.body.json().len();
-            self.waiting.push(message);
-            if self.waiting.len() > WAITING.0 || self.waiting_bytes > WAITING.1 {
+            } else if let Err(message) = self.waiting.push(message, size) {
                 self.flush(out);
+                out.other(message);
             }
         }
     }
 
     /// Sends what has waited for a prompt.
     pub(super) fn flush(&mut self, out: &mut Exchange<'_>) {
-        self.waiting_bytes = 0;
-        for message in self.waiting.drain(..) {
+        while let Some(message) = self.waiting.pop() {
             out.other(message);
         }
     }
 
     /// Sends what has come of an event of a turn.
-    pub(super) fn finish(&mut self, id: &Node<'static>, ended: Ended, out: &mut Exchange<'_>) {
-        let mut made = Vec::new();
+    pub(super) fn finish(&mut self, ended: Ended, out: &mut Exchange<'_>) {
         for update in &ended.shown {
-            let kind = text(update, "sessionUpdate").unwrap_or_default();
-            self.tables.messages.update(&kind, update, out, &mut made);
-        }
-        for update in made {
-            out.other(Message::update(id.clone(), update));
+            for made in self.tables.messages.update(update, out) {
+                out.other(Message::update(Node::string(&self.id), made));
+            }
         }
         for answer in ended.answers {
             out.other(answer);
@@ -189,45 +147,41 @@ impl Session {
         kind: &str,
         update: &Node<'static>,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
+    ) -> Vec<Node<'static>> {
         let content = match kind {
-            "user_message" => array(update, "content").unwrap_or_default(),
-            _ => value(update, "content").into_iter().collect(),
+            "user_message" => update.array("content").unwrap_or_default(),
+            _ => Vec::from_iter(update.value("content")),
         };
-        let echo = match self.replays {
+        let shown = match self.replays {
             0 => self.turns.echo(update, &content),
-            _ => Echo::Show,
+            _ => vec![update.clone()],
         };
-        let held = match echo {
-            Echo::Hide => return out.rule("echo"),
-            Echo::Show => Vec::new(),
-            Echo::ShowAfter(held) => held,
-        };
-        for update in held.iter().chain([update]) {
-            let kind = text(update, "sessionUpdate").unwrap_or_default();
-            self.tables.messages.update(&kind, update, out, made);
+        if shown.is_empty() {
+            out.rule("echo");
         }
+        let messages = &mut self.tables.messages;
+        let made = shown.iter().flat_map(|update| messages.update(update, out));
+        made.collect()
+    }
+
+    fn replace_options(&mut self, update: &Node<'static>) -> Vec<Node<'static>> {
+        let before = self.options.mode();
+        let list = options::list(update).unwrap_or_default();
+        let list = self.options.take(list, self.client.boolean_options);
+        let mut shown = update.only("sessionUpdate");
+        shown.set("configOptions", list);
+        let mode = self.mode_update(before);
+        [Some(shown), mode].into_iter().flatten().collect()
     }
 }
 
 impl Tables {
-    fn new(display: Display) -> Self {
+    fn new(client: ClientTraits) -> Self {
         Self {
             messages: Messages::default(),
-            tools: Tools::new(display),
-            terminals: Terminals::default(),
+            tools: Tools::new(client.terminals),
             plans: Plans::default(),
         }
-    }
-}
-
-/// How the client is shown terminals.
-pub(super) const fn display(client: &ClientTraits, policy: TerminalDisplay) -> Display {
-    match policy {
-        TerminalDisplay::Auto if client.terminal_output => Display::Extension,
-        TerminalDisplay::Auto | TerminalDisplay::Text => Display::Text,
-        TerminalDisplay::Off => Display::Off,
     }
 }
 
@@ -235,59 +189,45 @@ pub(super) const fn display(client: &ClientTraits, policy: TerminalDisplay) -> D
 fn plain(
     kind: &str,
     update: &Node<'static>,
-    client: &ClientTraits,
+    client: ClientTraits,
     out: &mut Exchange<'_>,
 ) -> Option<Node<'static>> {
-    let names: &[&str] = match kind {
+    let names = match kind {
         "available_commands_update" => {
-            let all = array(update, "availableCommands").unwrap_or_default();
-            let mut made = commands(&all);
-            value(update, "_meta")
-                .into_iter()
-                .for_each(|meta| add_meta(&mut made, meta));
+            let mut made = commands(&update.array("availableCommands").unwrap_or_default());
+            made.add_meta(update.value("_meta"));
             return Some(made);
         }
-        "session_info_update" => &["title", "updatedAt"],
-        "usage_update" => &["used", "size", "cost"],
-        "notice" if client.notices => &["severity", "title", "description"],
-        "compaction_update" if client.compaction => &["compactionId", "status", "summary", "error"],
-        "compaction_summary_chunk" if client.compaction => &["compactionId", "content"],
+        "session_info_update" => "sessionUpdate title updatedAt",
+        "usage_update" => "sessionUpdate used size cost",
+        "notice" if client.notices => "sessionUpdate severity title description",
+        "compaction_update" if client.compaction => {
+            "sessionUpdate compactionId status summary error"
+        }
+        "compaction_summary_chunk" if client.compaction => "sessionUpdate compactionId content",
         _ => {
             let what = format!("v1 has no update {kind}, or the client does not read it");
-            out.note(DialectEvent::Dropped, "updates", what);
+            out.dropped("updates", what);
             return None;
         }
     };
-    let mut made = only(update, &[names, &["sessionUpdate", "_meta"]].concat());
-    if let Some(cost) = value(&made, "cost") {
-        set(
-            &mut made,
-            "cost",
-            only(&cost, &["amount", "currency", "_meta"]),
-        );
-    }
-    if let Some(summary) = array(&made, "summary") {
-        set(&mut made, "summary", Node::Array(blocks(&summary)));
-    }
-    if let Some(content) = value(&made, "content") {
-        set(&mut made, "content", block(&content));
-    }
+    let mut made = update.only(names);
+    made.change("cost", |cost| cost.keep_only("amount currency"));
+    made.change_each("summary", |block| *block = content::shown(block));
+    made.change("content", |block| *block = content::shown(block));
     Some(made)
 }
 
 /// An update of these commands.
 pub(super) fn commands(all: &[Node<'static>]) -> Node<'static> {
     let shown = all.iter().map(|command| {
-        let mut shown = only(command, &["name", "description", "input", "_meta"]);
-        if is_null(&shown, "input") {
-            crate::dialect::versions::json::remove(&mut shown, "input");
-        } else if let Some(input) = value(&shown, "input") {
-            set(&mut shown, "input", only(&input, &["hint", "_meta"]));
+        let mut shown = command.only("name description input");
+        if shown.is_null("input") {
+            shown.remove("input");
         }
+        shown.change("input", |input| input.keep_only("hint"));
         shown
     });
-    Node::object(vec![
-        ("sessionUpdate", Node::string("available_commands_update")),
-        ("availableCommands", Node::Array(shown.collect())),
-    ])
+    let all: Vec<_> = shown.collect();
+    object! { "sessionUpdate": "available_commands_update", "availableCommands": all }
 }

@@ -4,43 +4,29 @@
 //! text in place of the terminal.
 
 use data_encoding::{BASE64, BASE64_NOPAD};
-use hashlink::LinkedHashMap;
 
-use super::content::fenced;
-use super::messages::{FNV, hash};
+use super::messages::Prefix;
+use crate::dialect::object::object;
+use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::json::{id, is_null, member, text, value};
+use crate::dialect::versions::content::fenced;
 
 /// How much output of a terminal is kept.
 const OUTPUT: usize = 64 << 10;
-/// How many terminals of a session are remembered.
-const TERMINALS: usize = 256;
-
-/// How a client is shown terminals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Display {
-    /// Under `_meta`, if the terminal came with the tool call; else as text.
-    Extension,
-    /// As text.
-    Text,
-    /// Not at all.
-    Off,
-}
 
 /// The terminals of a session, by id.
 #[derive(Debug, Default)]
-pub(super) struct Terminals(LinkedHashMap<String, Terminal>);
+pub(super) struct Terminals(Recent<Terminal, 256, { 32 << 20 }>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Terminal {
     command: Option<String>,
     cwd: Option<String>,
     /// The end of its output.
     output: Vec<u8>,
     is_cut: bool,
-    /// How much output there was, and a hash of it.
-    length: usize,
-    hash: u64,
+    /// All of it.
+    shown: Prefix,
     exit: Option<Exit>,
     /// The tool call that shows it under `_meta`.
     owner: Option<String>,
@@ -56,84 +42,59 @@ struct Exit {
     signal: Option<String>,
 }
 
-impl Default for Terminal {
-    fn default() -> Self {
-        Self {
-            command: None,
-            cwd: None,
-            output: Vec::new(),
-            is_cut: false,
-            length: 0,
-            hash: FNV,
-            exit: None,
-            owner: None,
-            partial: Vec::new(),
-        }
-    }
-}
-
 impl Terminals {
     /// Applies `terminal_update` or `terminal_output_chunk`; returns the terminal's id if something
-    /// that is shown has changed. What its tool call shows under `_meta` is added to `made`.
-    pub(super) fn update(
-        &mut self,
-        update: &Node<'_>,
-        is_chunk: bool,
-        made: &mut Vec<Node<'static>>,
-    ) -> Option<String> {
-        let id = id(update, "terminalId")?;
-        let terminal = self.get(&id);
+    /// that is shown has changed, and what its tool call shows under `_meta`.
+    pub(super) fn update(&mut self, update: &Node<'_>) -> (Option<String>, Vec<Node<'static>>) {
+        let Some(id) = update.id("terminalId") else {
+            return (None, Vec::new());
+        };
+        let terminal = self.0.of(&id);
         let mut changed = false;
-        for (name, own) in [
-            ("command", &mut terminal.command),
-            ("cwd", &mut terminal.cwd),
-        ] {
-            if member(update, name).is_some() {
-                let new = text(update, name);
-                changed |= name == "command" && *own != new;
-                *own = new;
-            }
+        if update.member("command").is_some() {
+            let command = update.text("command");
+            changed = terminal.command != command;
+            terminal.command = command;
         }
-        let mut shown = None;
-        if is_chunk {
-            let bytes = decoded(update)?;
-            shown = Some(terminal.append(&bytes));
-        } else if is_null(update, "output") && terminal.length > 0 {
-            shown = Some(terminal.replace(&[]));
-        } else if let Some(output) = value(update, "output") {
-            shown = decoded(&output).map(|bytes| terminal.replace(&bytes));
+        if update.member("cwd").is_some() {
+            terminal.cwd = update.text("cwd");
         }
+        let output = update.value("output");
+        let shown = if update.says("sessionUpdate", "terminal_output_chunk") {
+            decoded(update).map(|bytes| terminal.append(&bytes))
+        } else if update.is_null("output") && terminal.shown.length > 0 {
+            Some(terminal.replace(&[]))
+        } else {
+            let output = output.and_then(|output| decoded(&output));
+            output.map(|bytes| terminal.replace(&bytes))
+        };
         changed |= shown.is_some();
         let mut exits = false;
-        if member(update, "exitStatus").is_some() {
-            let exit = value(update, "exitStatus").map(|status| Exit {
-                code: value(&status, "exitCode").map(|code| code.json().into_owned()),
-                signal: text(&status, "signal"),
+        if update.member("exitStatus").is_some() {
+            let exit = update.value("exitStatus").map(|status| Exit {
+                code: status
+                    .value("exitCode")
+                    .map(|code| code.json().into_owned()),
+                signal: status.text("signal"),
             });
             changed |= exit != terminal.exit;
             exits = exit.is_some() && exit != terminal.exit;
             terminal.exit = exit;
         }
-        terminal.stream(&id, shown.unwrap_or_default(), exits, made);
-        changed.then_some(id)
+        let made = terminal.stream(&id, shown.unwrap_or_default(), exits);
+        let size = terminal.size();
+        self.0.weigh(&id, size);
+        (changed.then_some(id), made)
     }
 
-    /// Lets a new tool call show the terminal under `_meta`; returns what it must say when it is
-    /// sent, unless another one shows it.
-    pub(super) fn own(&mut self, id: &str, call: &str) -> Option<Node<'static>> {
-        let terminal = self.get(id);
-        if terminal.owner.is_some() {
-            return None;
-        }
-        terminal.owner = Some(call.to_owned());
-        let mut info = vec![("terminal_id", Node::string(id))];
-        info.extend(
-            terminal
-                .cwd
-                .as_deref()
-                .map(|cwd| ("cwd", Node::string(cwd))),
-        );
-        Some(Node::object(info))
+    /// Lets a new tool call show the terminal under `_meta`, unless another one shows it.
+    pub(super) fn own(&mut self, id: &str, call: &str) -> bool {
+        let terminal = self.0.of(id);
+        let is_free = terminal.owner.is_none();
+        terminal.owner.get_or_insert_with(|| call.to_owned());
+        let size = terminal.size();
+        self.0.weigh(id, size);
+        is_free
     }
 
     /// The tool call that shows the terminal under `_meta`.
@@ -141,14 +102,20 @@ impl Terminals {
         self.0.get(id)?.owner.as_deref()
     }
 
-    /// What the tool call that has just begun to show the terminal says of what there was before.
-    pub(super) fn catch_up(&mut self, id: &str, made: &mut Vec<Node<'static>>) {
-        let terminal = self.get(id);
+    /// What the tool call that begins to show the terminal says of it.
+    pub(super) fn info(&self, id: &str) -> Node<'static> {
+        let cwd = self.0.get(id).and_then(|terminal| terminal.cwd.as_deref());
+        object! { "terminal_id": id, "cwd": cwd }
+    }
+
+    /// What it says after that of what there was before.
+    pub(super) fn catch_up(&mut self, id: &str) -> Vec<Node<'static>> {
+        let terminal = self.0.of(id);
         terminal.partial.clear();
         let before = terminal.output.clone();
         let shown = terminal.complete(&before);
         let exits = terminal.exit.is_some();
-        terminal.stream(id, shown, exits, made);
+        terminal.stream(id, shown, exits)
     }
 
     /// The terminal as a text; `None` while it is empty.
@@ -180,34 +147,21 @@ impl Terminals {
         }
         Some(made)
     }
-
-    fn get(&mut self, id: &str) -> &mut Terminal {
-        if self.0.len() >= TERMINALS && !self.0.contains_key(id) {
-            self.0.pop_front();
-        }
-        self.0
-            .entry(id.to_owned())
-            .or_insert_with(Terminal::default)
-    }
 }
 
 impl Terminal {
     /// Adds output; returns the text of it.
     fn append(&mut self, bytes: &[u8]) -> String {
-        self.length += bytes.len();
-        self.hash = hash(self.hash, bytes);
+        self.shown.extend(bytes);
         self.output.extend_from_slice(bytes);
         if self.output.len() > OUTPUT {
             self.is_cut = true;
             let from = self.output.len() - OUTPUT;
             let kept = &self.output[from..];
             // A line or a character begins there.
-            let is_end = |byte: &u8| *byte == b'\n';
+            let mut first = kept[..kept.len() / 2].iter();
+            let line = first.position(|byte| *byte == b'\n').map(|at| at + 1);
             let is_start = |byte: &u8| *byte & 0xc0 != 0x80;
-            let line = kept[..kept.len() / 2]
-                .iter()
-                .position(is_end)
-                .map(|at| at + 1);
             let start = line.or_else(|| kept.iter().position(is_start)).unwrap_or(0);
             self.output.drain(..from + start);
         }
@@ -216,12 +170,11 @@ impl Terminal {
 
     /// Replaces the output; returns the text that makes it of what was shown.
     fn replace(&mut self, all: &[u8]) -> String {
-        let begun = all.get(..self.length);
-        if begun.is_some_and(|begun| hash(FNV, begun) == self.hash) {
-            let length = self.length;
+        if self.shown.begins(all) {
+            let length = self.shown.length;
             return self.append(&all[length..]);
         }
-        (self.length, self.hash) = (0, FNV);
+        self.shown = Prefix::default();
         self.is_cut = false;
         self.output.clear();
         self.partial.clear();
@@ -239,46 +192,45 @@ impl Terminal {
     }
 
     /// What its tool call says under `_meta` of further output, and of its end.
-    fn stream(&mut self, id: &str, mut shown: String, exits: bool, made: &mut Vec<Node<'static>>) {
+    fn stream(&mut self, id: &str, mut shown: String, exits: bool) -> Vec<Node<'static>> {
+        let mut made = Vec::new();
         let Some(owner) = &self.owner else {
-            return;
+            return made;
         };
-        let mut say = |name: &'static str, what: Vec<(&'static str, Node<'static>)>| {
-            let meta = Node::object(vec![(name, Node::object(what))]);
-            made.push(Node::object(vec![
-                ("sessionUpdate", Node::string("tool_call_update")),
-                ("toolCallId", Node::string(owner)),
-                ("_meta", meta),
-            ]));
+        let mut say = |meta: Node<'static>| {
+            let update = "tool_call_update";
+            made.push(object! { "sessionUpdate": update, "toolCallId": &**owner, "_meta": meta });
         };
         if exits {
             shown.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.partial)));
         }
         if !shown.is_empty() {
-            let data = Node::string(&shown);
-            say(
-                "terminal_output",
-                vec![("terminal_id", Node::string(id)), ("data", data)],
-            );
+            let output = object! { "terminal_id": id, "data": shown };
+            say(object! { "terminal_output": output });
         }
         if let Some(Exit { code, signal }) = self.exit.as_ref().filter(|_| exits) {
             let null = || Node::raw(b"null");
-            let signal = signal.as_deref().map_or_else(null, Node::string);
-            say(
-                "terminal_exit",
-                vec![
-                    ("terminal_id", Node::string(id)),
-                    ("exit_code", code.clone().map_or_else(null, Node::owned)),
-                    ("signal", signal),
-                ],
-            );
+            let exit = object! {
+                "terminal_id": id,
+                "exit_code": code.clone().map_or_else(null, Node::owned),
+                "signal": signal.as_deref().map_or_else(null, Node::string),
+            };
+            say(object! { "terminal_exit": exit });
         }
+        made
+    }
+
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let texts = [&self.command, &self.cwd, &self.owner];
+        let texts = texts.into_iter().flatten().map(String::len);
+        self.output.len() + self.partial.len() + texts.sum::<usize>()
     }
 }
 
 /// The bytes of `data`.
 fn decoded(object: &Node<'_>) -> Option<Vec<u8>> {
-    let data = text(object, "data")?;
+    let data = object.text("data")?;
     let data = data.trim_end_matches('=');
     let plain = BASE64_NOPAD.decode(data.as_bytes());
     plain.or_else(|_| BASE64.decode(data.as_bytes())).ok()
@@ -286,18 +238,14 @@ fn decoded(object: &Node<'_>) -> Option<Vec<u8>> {
 
 /// The end of the text that is complete: an incomplete character may follow.
 fn complete_end(bytes: &[u8]) -> usize {
-    for back in 1..=bytes.len().min(3) {
-        let at = bytes.len() - back;
-        let length = match bytes[at] {
-            0x80..=0xbf => continue,
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => 1,
-        };
-        return if length > back { at } else { bytes.len() };
-    }
-    bytes.len()
+    let last = bytes.len().saturating_sub(3);
+    let begins = |byte: &u8| *byte & 0xc0 != 0x80;
+    let at = bytes[last..].iter().rposition(begins).map(|at| last + at);
+    let is_cut = |at: &usize| {
+        let text = std::str::from_utf8(&bytes[*at..]);
+        text.is_err_and(|error| error.error_len().is_none())
+    };
+    at.filter(is_cut).unwrap_or(bytes.len())
 }
 
 /// The text without escape sequences (ECMA-48).

@@ -1,24 +1,17 @@
 //! Tool calls: v2 creates and changes them with one update, v1 creates them once.
 
-use hashlink::LinkedHashMap;
-
-use super::content::{block, text_item};
 use super::diffs;
-use super::terminals::{Display, Terminals};
-use crate::dialect::text::{self as json, JsonType};
-use crate::dialect::translation::DialectEvent;
+use super::terminals::Terminals;
+use crate::dialect::object::object;
+use crate::dialect::recent::Recent;
+use crate::dialect::text as json;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content::{self, item, text_item};
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{
-    add_meta, array, id, is_null, member, only, report, set, text, value,
-};
+use crate::dialect::versions::initialize::Display;
 
-/// How many tool calls of a session are remembered.
-const CALLS: usize = 1024;
 /// How much content of one tool call is kept, in bytes.
 const CONTENT: usize = 1 << 20;
-/// How much of all tool calls of a session.
-const ALL: usize = 16 << 20;
 
 /// The kinds that v1 has, without `other`.
 const KINDS: [&str; 9] = [
@@ -33,16 +26,18 @@ const KINDS: [&str; 9] = [
     "switch_mode",
 ];
 
-/// The tool calls of a session, by id.
+/// The tool calls of a session, by id, and its terminals.
 #[derive(Debug)]
 pub(super) struct Tools {
-    calls: LinkedHashMap<String, Tool>,
+    calls: Recent<Tool, 1024, { 16 << 20 }>,
+    terminals: Terminals,
     display: Display,
 }
 
 /// One tool call, as the client knows it.
 #[derive(Debug, Default)]
 struct Tool {
+    is_known: bool,
     title: String,
     name: Option<String>,
     kind: Option<&'static str>,
@@ -50,8 +45,6 @@ struct Tool {
     content: Vec<Item>,
     locations: Option<Node<'static>>,
     raw_input: Option<Node<'static>>,
-    /// About how many bytes it has.
-    size: usize,
 }
 
 /// A part of its content.
@@ -63,82 +56,101 @@ enum Item {
     Terminal(String),
 }
 
+/// The changed members of a tool call.
+type Fields = Vec<(&'static str, Node<'static>)>;
+
 impl Tools {
     pub(super) fn new(display: Display) -> Self {
         Self {
-            calls: LinkedHashMap::new(),
+            calls: Recent::default(),
+            terminals: Terminals::default(),
             display,
         }
     }
 
-    /// Applies `tool_call_update` or `tool_call_content_chunk`.
+    /// Applies `tool_call_update`.
     pub(super) fn update(
         &mut self,
         update: &Node<'_>,
-        is_chunk: bool,
-        terminals: &mut Terminals,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
-        out.rule("tools");
-        let Some(id) = id(update, "toolCallId") else {
-            out.note(
-                DialectEvent::Dropped,
-                "tools",
-                "a tool call has no id that can be remembered",
-            );
-            return;
+    ) -> Vec<Node<'static>> {
+        let items = update.array("content");
+        let items = items.map(|items| items.iter().map(Item::of).collect());
+        let is_cleared = update.is_null("content");
+        let content = |content: &mut Vec<Item>| {
+            if let Some(items) = items {
+                *content = items;
+            } else if is_cleared {
+                content.clear();
+            }
         };
-        let is_new = !self.calls.contains_key(&id);
-        if is_new && self.calls.len() >= CALLS {
-            self.calls.pop_front();
+        let mut made = self.change(update, update, content, out);
+        let id = update.text("toolCallId").unwrap_or_default();
+        if let (Some(shown), Some(tool)) = (made.first_mut(), self.calls.get(&id)) {
+            for (name, word) in [("kind", tool.kind), ("status", tool.status)] {
+                let given = update.text(name).filter(|given| Some(&**given) != word);
+                given
+                    .into_iter()
+                    .for_each(|given| shown.report(name, given));
+            }
+            if let Some(name) = update.text("name").filter(|name| *name != tool.title) {
+                shown.report("name", name);
+            }
         }
-        let display = self.display;
-        let tool = self.calls.entry(id.clone()).or_insert_with(Tool::default);
-        let touches = is_chunk || member(update, "content").is_some();
+        made
+    }
+
+    /// Applies `tool_call_content_chunk`.
+    pub(super) fn append(
+        &mut self,
+        update: &Node<'_>,
+        out: &mut Exchange<'_>,
+    ) -> Vec<Node<'static>> {
+        let item = update.value("content").map(|item| Item::of(&item));
+        let content = |content: &mut Vec<Item>| content.extend(item);
+        self.change(update, &Node::Absent, content, out)
+    }
+
+    /// Changes the tool call of an update, by these `members` and by a change of its content.
+    fn change(
+        &mut self,
+        update: &Node<'_>,
+        members: &Node<'_>,
+        content: impl FnOnce(&mut Vec<Item>),
+        out: &mut Exchange<'_>,
+    ) -> Vec<Node<'static>> {
+        out.rule("tools");
+        let Some(id) = update.id("toolCallId") else {
+            out.dropped("tools", "a tool call has no id that can be remembered");
+            return Vec::new();
+        };
+        let (display, terminals) = (self.display, &mut self.terminals);
+        let tool = self.calls.of(&id);
+        let is_new = !std::mem::replace(&mut tool.is_known, true);
+        let touches = update.member("content").is_some();
         let before = touches.then(|| tool.content(&id, display, terminals));
-        let mut fields = Vec::new();
-        let mut meta = value(update, "_meta").filter(|_| !is_chunk);
-        if is_chunk {
-            tool.scalars(&Node::Absent, &id, is_new, &mut fields);
-            tool.content
-                .extend(value(update, "content").map(|item| Item::of(&item)));
-        } else {
-            tool.scalars(update, &id, is_new, &mut fields);
-            if let Some(content) = array(update, "content") {
-                tool.content = content.iter().map(Item::of).collect();
-            } else if is_null(update, "content") {
-                tool.content.clear();
-            }
-        }
+        let mut fields = tool.scalars(members, &id, is_new);
+        content(&mut tool.content);
         tool.bound(out);
-        let mut owned: Option<(String, Node<'static>)> = None;
-        if is_new && display == Display::Extension {
-            let mut anchors = tool.content.iter().filter_map(Item::terminal);
-            owned = anchors.find_map(|terminal: &str| {
-                let info = terminals.own(terminal, &id)?;
-                Some((terminal.to_owned(), info))
-            });
-        }
+        // The extension shows the first terminal of a new call.
+        let mut anchors = tool.content.iter().filter_map(Item::terminal);
+        let owned = anchors.find(|terminal| {
+            is_new && display == Display::Extension && terminals.own(terminal, &id)
+        });
+        let owned = owned.map(str::to_owned);
         if let Some(before) = before {
-            let content = tool.content(&id, display, terminals);
-            let is_given = is_chunk || array(update, "content").is_some();
-            if content.json() != before.json() || is_new && is_given {
-                fields.push(("content", content));
+            let after = tool.content(&id, display, terminals);
+            let is_given = is_new && !update.is_null("content");
+            if is_given || after.json() != before.json() {
+                fields.push(("content", after));
             }
-        }
-        if let Some((_, info)) = &owned {
-            let mut with = Node::object(vec![("terminal_info", info.clone())]);
-            if let Some(meta) = meta.take() {
-                let mut holder = Node::object(vec![("_meta", with)]);
-                add_meta(&mut holder, meta);
-                with = value(&holder, "_meta").unwrap_or(Node::Absent);
-            }
-            meta = Some(with);
         }
         if is_new {
-            fields.push(("title", Node::string(&tool.title)));
+            fields.push(("title", tool.title.clone().into()));
         }
+        let size = tool.size();
+        let meta = members.value("_meta");
+        let mut made = Vec::new();
         if is_new || !fields.is_empty() || meta.is_some() {
             let kind = if is_new {
                 "tool_call"
@@ -146,164 +158,122 @@ impl Tools {
                 "tool_call_update"
             };
             let mut shown = call(kind, &id, fields);
-            meta.into_iter().for_each(|meta| add_meta(&mut shown, meta));
-            if !is_chunk {
-                report_original(update, "kind", tool.kind, &mut shown);
-                report_original(update, "status", tool.status, &mut shown);
-            }
+            let info = owned.as_deref().map(|terminal| terminals.info(terminal));
+            shown.set("_meta", info.map(|info| object! { "terminal_info": info }));
+            shown.add_meta(meta);
             made.push(shown);
         }
-        if let Some((terminal, _)) = owned {
-            terminals.catch_up(&terminal, made);
+        if let Some(terminal) = owned {
+            made.extend(terminals.catch_up(&terminal));
         }
-        self.shed(&id);
+        self.calls.weigh(&id, size);
+        made
     }
 
     /// Applies a change of a terminal.
     pub(super) fn terminal(
         &mut self,
         update: &Node<'_>,
-        is_chunk: bool,
-        terminals: &mut Terminals,
         out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
-    ) {
+    ) -> Vec<Node<'static>> {
         out.rule("terminals");
-        let Some(changed) = terminals.update(update, is_chunk, made) else {
-            return;
+        let (changed, mut made) = self.terminals.update(update);
+        let changed = changed.filter(|_| self.display != Display::Off);
+        let Some(changed) = changed else {
+            return made;
         };
-        if self.display == Display::Off {
-            return;
-        }
-        for (id, tool) in &self.calls {
+        for (id, tool) in self.calls.iter() {
             let mut anchors = tool.content.iter().filter_map(Item::terminal);
-            let is_text = terminals.owner(&changed) != Some(id);
+            let is_text = self.terminals.owner(&changed) != Some(id);
             if is_text && anchors.any(|terminal| terminal == changed) {
-                let content = tool.content(id, self.display, terminals);
-                made.push(call("tool_call_update", id, vec![("content", content)]));
+                made.extend(self.restored(id));
             }
         }
+        made
     }
 
     /// Whether there is a tool call with that id.
     pub(super) fn knows(&self, id: &str) -> bool {
-        self.calls.contains_key(id)
+        self.calls.get(id).is_some()
     }
 
     /// A known tool call as a permission request shows it, and its title.
-    pub(super) fn shown(&self, id: &str, terminals: &Terminals) -> Option<(String, Node<'static>)> {
+    pub(super) fn shown(&self, id: &str) -> Option<(String, Node<'static>)> {
         let tool = self.calls.get(id)?;
-        let mut shown = Node::object(vec![
-            ("toolCallId", Node::string(id)),
-            ("title", Node::string(&tool.title)),
-        ]);
-        for (name, word) in [("kind", tool.kind), ("status", tool.status)] {
-            word.into_iter()
-                .for_each(|word| set(&mut shown, name, Node::string(word)));
-        }
-        for (name, value) in [
-            ("locations", &tool.locations),
-            ("rawInput", &tool.raw_input),
-        ] {
-            let value = value.iter().cloned();
-            value.for_each(|value| set(&mut shown, name, value));
-        }
-        if !tool.content.is_empty() {
-            let content = tool.content(id, self.display, terminals);
-            set(&mut shown, "content", content);
-        }
+        let content = tool.content(id, self.display, &self.terminals);
+        let shown = object! {
+            "toolCallId": id,
+            "title": &*tool.title,
+            "kind": tool.kind,
+            "status": tool.status,
+            "locations": tool.locations.clone(),
+            "rawInput": tool.raw_input.clone(),
+            "content": (!tool.content.is_empty()).then_some(content),
+        };
         Some((tool.title.clone(), shown))
     }
 
     /// An update that shows the tool call's own content.
-    pub(super) fn restored(&self, id: &str, terminals: &Terminals) -> Option<Node<'static>> {
-        let content = self.calls.get(id)?.content(id, self.display, terminals);
+    pub(super) fn restored(&self, id: &str) -> Option<Node<'static>> {
+        let tool = self.calls.get(id)?;
+        let content = tool.content(id, self.display, &self.terminals);
         Some(call("tool_call_update", id, vec![("content", content)]))
-    }
-
-    /// Forgets the content of the oldest while all are too large.
-    fn shed(&mut self, newest: &str) {
-        let mut size: usize = self.calls.values().map(|tool| tool.size).sum();
-        for (id, tool) in &mut self.calls {
-            if size <= ALL {
-                return;
-            }
-            if id != newest {
-                size -= std::mem::take(&mut tool.size);
-                tool.content.clear();
-                tool.raw_input = None;
-            }
-        }
     }
 }
 
 impl Tool {
-    /// Applies all but the content; the fields that have changed are added.
-    fn scalars(
-        &mut self,
-        update: &Node<'_>,
-        id: &str,
-        is_new: bool,
-        fields: &mut Vec<(&'static str, Node<'static>)>,
-    ) {
-        if let Some(name) = text(update, "name") {
-            self.name = Some(name);
-        } else if is_null(update, "name") {
-            self.name = None;
+    /// Applies all but the content; returns the fields that have changed, of a new call without the
+    /// title.
+    fn scalars(&mut self, update: &Node<'_>, id: &str, is_new: bool) -> Fields {
+        let mut fields = Vec::new();
+        let is_cleared = |name| update.is_null(name) && !is_new;
+        if update.member("name").is_some() {
+            self.name = update.text("name");
         }
-        let word = |name, convert: fn(&str) -> &'static str, default| match text(update, name) {
-            Some(word) => Some(convert(&word)),
-            None => (is_null(update, name) && !is_new).then_some(default),
+        let word = |name, convert: fn(&str) -> &'static str, default| {
+            let given = update.text(name).map(|word| convert(&word));
+            given.or_else(|| is_cleared(name).then_some(default))
         };
+        let kind = word("kind", kind, "other");
+        let status = word("status", status, "pending");
         for (name, own, new) in [
-            ("kind", &mut self.kind, word("kind", kind, "other")),
-            (
-                "status",
-                &mut self.status,
-                word("status", status, "pending"),
-            ),
+            ("kind", &mut self.kind, kind),
+            ("status", &mut self.status, status),
         ] {
             if new.is_some() && *own != new {
                 *own = new;
-                fields.extend(new.map(|new| (name, Node::string(new))));
+                fields.push((name, new.into()));
             }
         }
-        let title = match text(update, "title") {
-            Some(title) => Some(title),
-            None if is_new || is_null(update, "title") => {
-                let kind = self.kind.filter(|kind| *kind != "other");
-                let name = self.name.as_deref().or(kind).unwrap_or(id);
-                Some(name.to_owned())
-            }
-            None => None,
-        };
+        let title = update.text("title").or_else(|| {
+            let kind = self.kind.filter(|kind| *kind != "other");
+            let name = self.name.as_deref().or(kind).unwrap_or(id);
+            (is_new || update.is_null("title")).then(|| name.to_owned())
+        });
         if let Some(title) = title.filter(|title| *title != self.title) {
             if !is_new {
-                fields.push(("title", Node::string(&title)));
+                fields.push(("title", (&*title).into()));
             }
             self.title = title;
         }
-        let locations = match array(update, "locations") {
-            Some(all) => {
-                let all = all.iter().map(|one| only(one, &["path", "line", "_meta"]));
-                Some(Node::Array(all.collect()))
+        let mut shown = update.only("locations");
+        shown.change_each("locations", |one| one.keep_only("path line"));
+        let locations = shown.array("locations").map(Node::Array);
+        let none = || is_cleared("locations").then(|| Node::Array(Vec::new()));
+        for (name, own, new) in [
+            ("locations", &mut self.locations, locations.or_else(none)),
+            ("rawInput", &mut self.raw_input, update.value("rawInput")),
+        ] {
+            let is_same = |own: &Node<'_>, new: &Node<'_>| json::same(&own.json(), &new.json());
+            if let Some(new) = new
+                && !own.as_ref().is_some_and(|own| is_same(own, &new))
+            {
+                fields.push((name, new.clone()));
+                *own = Some(new);
             }
-            None if is_null(update, "locations") && !is_new => Some(Node::raw(b"[]")),
-            None => None,
-        };
-        let changes = |own: &Option<Node<'static>>, new: &Node<'static>| {
-            let own = own.as_ref().map(|own| own.json());
-            own.is_none_or(|own| !json::same(&own, &new.json()))
-        };
-        if let Some(new) = locations.filter(|new| changes(&self.locations, new)) {
-            fields.push(("locations", new.clone()));
-            self.locations = Some(new);
         }
-        if let Some(new) = value(update, "rawInput").filter(|new| changes(&self.raw_input, new)) {
-            fields.push(("rawInput", new.clone()));
-            self.raw_input = Some(new);
-        }
-        fields.extend(value(update, "rawOutput").map(|new| ("rawOutput", new)));
+        fields.extend(update.value("rawOutput").map(|new| ("rawOutput", new)));
+        fields
     }
 
     /// The content in v1.
@@ -313,10 +283,7 @@ impl Tool {
             match item {
                 Item::Shown(items) => made.extend(items.iter().cloned()),
                 Item::Terminal(terminal) if terminals.owner(terminal) == Some(id) => {
-                    made.push(Node::object(vec![
-                        ("type", Node::string("terminal")),
-                        ("terminalId", Node::string(terminal)),
-                    ]));
+                    made.push(object! { "type": "terminal", "terminalId": &**terminal });
                 }
                 Item::Terminal(_) if display == Display::Off => {}
                 Item::Terminal(terminal) => {
@@ -333,29 +300,31 @@ impl Tool {
         while size > CONTENT && self.content.len() > 1 {
             size -= self.content.remove(0).size();
             let what = "the first parts of a tool call's content, which has grown too large";
-            out.note(DialectEvent::Dropped, "tools", what);
+            out.dropped("tools", what);
         }
-        let size_of =
-            |node: &Option<Node<'static>>| node.as_ref().map_or(0, |raw| raw.json().len());
-        self.size = size + size_of(&self.raw_input) + size_of(&self.locations);
+    }
+
+    /// About how many bytes it has.
+    fn size(&self) -> usize {
+        let words = self.title.len() + self.name.as_ref().map_or(0, String::len);
+        let nodes = [&self.locations, &self.raw_input].into_iter().flatten();
+        let content: usize = self.content.iter().map(Item::size).sum();
+        words + nodes.map(Node::size).sum::<usize>() + content
     }
 }
 
 impl Item {
-    fn of(item: &Node<'static>) -> Self {
-        match text(item, "type").as_deref() {
+    fn of(v2: &Node<'static>) -> Self {
+        match v2.text("type").as_deref() {
             Some("content") => {
-                let mut made = only(item, &["type", "_meta"]);
-                let content = value(item, "content").unwrap_or(Node::Absent);
-                set(&mut made, "content", block(&content));
+                let mut made = v2.only("type");
+                let block = v2.value("content").unwrap_or(Node::Absent);
+                made.set("content", content::shown(&block));
                 Self::Shown(vec![made])
             }
-            Some("diff") => Self::Shown(diffs::items(item)),
-            Some("terminal") => Self::Terminal(text(item, "terminalId").unwrap_or_default()),
-            other => {
-                let what = format!("[unsupported content: {}]", other.unwrap_or_default());
-                Self::Shown(vec![text_item(&what)])
-            }
+            Some("diff") => Self::Shown(diffs::items(v2)),
+            Some("terminal") => Self::Terminal(v2.text("terminalId").unwrap_or_default()),
+            _ => Self::Shown(vec![item(content::unsupported(v2))]),
         }
     }
 
@@ -369,23 +338,15 @@ impl Item {
     fn size(&self) -> usize {
         match self {
             Self::Terminal(id) => id.len(),
-            Self::Shown(items) => items.iter().map(|item| item.json().len()).sum(),
+            Self::Shown(items) => items.iter().map(Node::size).sum(),
         }
     }
 }
 
 /// An update of a tool call.
-pub(super) fn call(
-    update: &str,
-    id: &str,
-    fields: Vec<(&'static str, Node<'static>)>,
-) -> Node<'static> {
-    let mut members = vec![
-        ("sessionUpdate", Node::string(update)),
-        ("toolCallId", Node::string(id)),
-    ];
-    members.extend(fields);
-    Node::object(members)
+pub(super) fn call(update: &'static str, id: &str, fields: Fields) -> Node<'static> {
+    let head = [("sessionUpdate", update.into()), ("toolCallId", id.into())];
+    Node::object(head.into_iter().chain(fields))
 }
 
 fn kind(word: &str) -> &'static str {
@@ -399,18 +360,5 @@ fn status(word: &str) -> &'static str {
         "completed" => "completed",
         "failed" | "cancelled" => "failed",
         _ => "in_progress",
-    }
-}
-
-/// Reports the agent's word where v1 has another one.
-fn report_original(
-    update: &Node<'_>,
-    name: &'static str,
-    shown: Option<&'static str>,
-    made: &mut Node<'static>,
-) {
-    let word = value(update, name).filter(|word| word.kind() == Some(JsonType::String));
-    if let Some(word) = word.filter(|_| text(update, name).as_deref() != shown) {
-        report(made, name, word);
     }
 }

@@ -4,19 +4,19 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::answers::{error_for_v1, has_code};
-use super::content::Canonical;
 use crate::dialect::message::Message;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{CANCELLED, Exchange, INTERNAL_ERROR, error, result};
-use crate::dialect::versions::json::{add_meta, array, report, set, text, value};
+use crate::dialect::versions::content::{Canonical, Repeated};
+use crate::dialect::versions::exchange::{
+    CANCELLED, Exchange, INTERNAL_ERROR, error, error_code, result,
+};
+use crate::dialect::versions::methods::error_for_v1;
+use crate::dialect::versions::waiting::Waiting;
 use crate::jsonrpc::{Id, IdBuf, Kind};
 
 /// How many ids of the user's own messages are remembered.
 const OWN: usize = 64;
-/// How many updates of a message are held that may be the echo of a prompt.
-const HELD: usize = 1024;
 
 /// The stop reasons of v1.
 const REASONS: [&str; 5] = [
@@ -44,26 +44,15 @@ pub(super) struct Ended {
     pub(super) answers: Vec<Message<'static>>,
 }
 
-/// What becomes of an update of a message of the user.
-pub(super) enum Echo {
-    /// It is shown.
-    Show,
-    /// It repeats, or may repeat, the client's prompt.
-    Hide,
-    /// It, and these that were held before it, are shown.
-    ShowAfter(Vec<Node<'static>>),
-}
-
 /// A prompt that the client waits for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Prompt {
     id: IdBuf,
-    /// The prompt, as it is compared with what may be its echo.
-    content: Vec<u8>,
-    /// The id of the message that may be, or is, its echo, and what has come of it.
-    echo: Option<(String, Canonical)>,
+    content: Canonical,
+    /// The id of the message that may be, or is, its echo, and how much of the prompt that repeats.
+    echo: Option<(String, Repeated)>,
     /// The updates that were taken for the echo, until the answer confirms it.
-    held: Vec<Node<'static>>,
+    held: Waiting<Node<'static>, 1024, { 8 << 20 }>,
     is_echoed: bool,
     /// The agent has shown signs of work: before it accepted the prompt, or after.
     is_engaged: bool,
@@ -85,19 +74,11 @@ struct Accepted {
 
 impl Turns {
     /// A prompt was sent to the agent.
-    pub(super) fn begin(&mut self, request: &Message<'_>) {
-        let prompt = array(&request.body, "prompt").unwrap_or_default();
+    pub(super) fn begin(&mut self, id: &IdBuf, blocks: &[Node<'_>]) {
         self.prompts.push(Prompt {
-            id: request.id.clone(),
-            content: Canonical::of(&prompt).bytes,
-            echo: None,
-            held: Vec::new(),
-            is_echoed: false,
-            is_engaged: false,
-            is_cancelled: false,
-            accepted: None,
-            idle: None,
-            grace: None,
+            id: id.clone(),
+            content: Canonical::of(blocks),
+            ..Prompt::default()
         });
     }
 
@@ -115,10 +96,8 @@ impl Turns {
 
     /// One prompt was cancelled; returns whether the agent has accepted it already.
     pub(super) fn cancel_one(&mut self, id: Id<'_>) -> bool {
-        let found = self
-            .prompts
-            .iter_mut()
-            .find(|prompt| prompt.id.as_id() == id);
+        let mut prompts = self.prompts.iter_mut();
+        let found = prompts.find(|prompt| prompt.id.as_id() == id);
         found.is_some_and(|prompt| {
             prompt.is_cancelled = true;
             prompt.accepted.is_some()
@@ -150,23 +129,23 @@ impl Turns {
             return ended;
         };
         if answer.kind == Kind::Error {
-            let prompt = self.prompts.remove(at);
-            let is_cancelled = prompt.is_cancelled || has_code(answer, CANCELLED);
+            let mut prompt = self.prompts.remove(at);
+            let is_cancelled = prompt.is_cancelled || error_code(answer) == Some(CANCELLED);
             ended.answers.push(match is_cancelled {
                 true => prompt.stopped("cancelled"),
                 false => error_for_v1(answer),
             });
-            ended.shown = prompt.held;
+            ended.shown = prompt.held.take_all();
             return ended;
         }
-        let message = text(&answer.body, "messageId");
+        let message = answer.body.text("messageId");
         let prompt = &mut self.prompts[at];
         if let (Some(own), Some((taken, _))) = (&message, &prompt.echo) {
             if own == taken {
                 prompt.see_echo();
             } else {
                 // The agent has another message for the prompt.
-                ended.shown = std::mem::take(&mut prompt.held);
+                ended.shown = prompt.held.take_all();
                 prompt.echo = None;
                 if std::mem::take(&mut prompt.is_echoed) {
                     prompt.is_engaged = false;
@@ -175,20 +154,21 @@ impl Turns {
         }
         prompt.accepted = Some(Accepted {
             message: message.clone(),
-            meta: value(&answer.body, "_meta"),
+            meta: answer.body.value("_meta"),
         });
         if prompt.idle.is_some() {
             prompt.grace = Some(out.now + out.policies.idle_grace);
         }
         // An agent that goes on in v1 sends no idle state.
-        let reason = text(&answer.body, "stopReason").filter(|_| message.is_none());
+        let reason = answer.body.text("stopReason").filter(|_| message.is_none());
         let reason = reason.map(|reason| REASONS.into_iter().find(|known| *known == reason));
         message.into_iter().for_each(|own| self.remember(own));
-        let over = match (is_closed, reason) {
-            (true, _) => self.end(is_it, Some("cancelled"), out),
-            (false, Some(reason)) => self.end(is_it, reason.or(Some("end_turn")), out),
+        let reason = match (is_closed, reason) {
+            (true, _) => "cancelled",
+            (false, Some(reason)) => reason.unwrap_or("end_turn"),
             (false, None) => return ended,
         };
+        let over = self.end(is_it, Some(reason), out);
         ended.shown.extend(over.shown);
         ended.answers.extend(over.answers);
         ended
@@ -197,10 +177,8 @@ impl Turns {
     /// A state of the agent.
     pub(super) fn state(&mut self, update: &Node<'_>, out: &mut Exchange<'_>) -> Ended {
         out.rule("turns");
-        if text(update, "state").as_deref() != Some("idle") {
-            for prompt in &mut self.prompts {
-                prompt.engage();
-            }
+        if !update.says("state", "idle") {
+            self.prompts.iter_mut().for_each(Prompt::engage);
             return Ended::default();
         }
         for prompt in &mut self.prompts {
@@ -224,65 +202,59 @@ impl Turns {
         self.end(|prompt| prompt.accepted.is_some(), Some("cancelled"), out)
     }
 
-    /// What becomes of an update of a message of the user.
-    pub(super) fn echo(&mut self, update: &Node<'_>, blocks: &[Node<'static>]) -> Echo {
-        let Some(id) = text(update, "messageId") else {
-            return Echo::Show;
+    /// What is shown of an update of a message of the user with these blocks: it, unless it repeats
+    /// or may repeat the client's prompt, after those that were held before it.
+    pub(super) fn echo(
+        &mut self,
+        update: &Node<'static>,
+        blocks: &[Node<'static>],
+    ) -> Vec<Node<'static>> {
+        let shown = || vec![update.clone()];
+        let Some(id) = update.id("messageId") else {
+            return shown();
         };
         if self.own.contains(&id) {
-            let is_it = |prompt: &Prompt| {
-                let accepted = prompt.accepted.as_ref();
-                accepted.is_some_and(|accepted| accepted.message.as_deref() == Some(&id))
-            };
-            if let Some(prompt) = self.prompts.iter_mut().find(|prompt| is_it(prompt)) {
+            let mut prompts = self.prompts.iter_mut();
+            if let Some(prompt) = prompts.find(|prompt| prompt.has_become(&id)) {
                 prompt.see_echo();
             }
-            return Echo::Hide;
+            return Vec::new();
         }
         let is_it = |prompt: &Prompt| prompt.echo.as_ref().is_some_and(|(taken, _)| *taken == id);
-        let may_be = |prompt: &Prompt| {
-            let accepted = prompt.accepted.as_ref();
-            prompt.echo.is_none() && accepted.is_none_or(|accepted| accepted.message.is_none())
-        };
-        let prompts = &mut self.prompts;
-        let known = prompts.iter().position(is_it);
-        let candidates = match known {
-            Some(_) if blocks.is_empty() => return Echo::Hide,
-            Some(at) => vec![at],
-            None if blocks.is_empty() => Vec::new(),
-            None => (0..prompts.len())
-                .filter(|at| may_be(&prompts[*at]))
-                .collect(),
-        };
-        let is_chunk = text(update, "sessionUpdate").as_deref() == Some("user_message_chunk");
-        for at in candidates {
-            let prompt = &mut prompts[at];
-            let mut content = Canonical::default();
-            if let Some((_, before)) = prompt.echo.as_ref().filter(|_| is_chunk) {
-                content = before.clone();
+        let known = self.prompts.iter().position(is_it);
+        if blocks.is_empty() {
+            return known.map_or_else(shown, |_| Vec::new());
+        }
+        let is_chunk = update.says("sessionUpdate", "user_message_chunk");
+        for (at, prompt) in self.prompts.iter_mut().enumerate() {
+            let is_candidate = known.map_or_else(|| prompt.may_be_repeated(), |known| known == at);
+            if !is_candidate {
+                continue;
             }
-            for block in blocks {
-                content.push(block);
-            }
-            let is_all = content.bytes == prompt.content;
-            let fits = prompt.content.starts_with(&content.bytes) && prompt.held.len() < HELD;
-            if is_all || fits && !prompt.is_echoed {
-                prompt.echo = Some((id, content));
-                prompt.held.push(update.to_static());
-                if is_all {
-                    prompt.see_echo();
+            let before = prompt.echo.as_ref().filter(|_| is_chunk);
+            let before = before.map_or_else(Repeated::default, |(_, before)| *before);
+            if let Some(repeated) = prompt.content.repeated(before, blocks) {
+                let is_all = prompt.content.is_all(repeated);
+                let is_echo = is_all || !prompt.is_echoed;
+                if is_echo && prompt.held.push(update.clone(), update.size()).is_ok() {
+                    prompt.echo = Some((id, repeated));
+                    if is_all {
+                        prompt.see_echo();
+                    }
+                    if is_all && prompt.accepted.is_some() {
+                        prompt.held.take_all();
+                    }
+                    return Vec::new();
                 }
-                if is_all && prompt.accepted.is_some() {
-                    prompt.held.clear();
-                }
-                return Echo::Hide;
             }
             if known.is_some() && !prompt.is_echoed {
                 prompt.echo = None;
-                return Echo::ShowAfter(std::mem::take(&mut prompt.held));
+                let mut held = prompt.held.take_all();
+                held.push(update.clone());
+                return held;
             }
         }
-        Echo::Show
+        shown()
     }
 
     /// Answers the prompts for which that holds; `reason` overrules that of the agent.
@@ -293,14 +265,15 @@ impl Turns {
         out: &mut Exchange<'_>,
     ) -> Ended {
         let mut ended = Ended::default();
-        for mut prompt in std::mem::take(&mut self.prompts) {
-            if !is_over(&prompt) {
-                self.prompts.push(prompt);
-                continue;
-            }
+        let (over, open) = std::mem::take(&mut self.prompts)
+            .into_iter()
+            .partition(is_over);
+        self.prompts = open;
+        let over: Vec<Prompt> = over;
+        for mut prompt in over {
             match prompt.echo.take().filter(|_| prompt.is_echoed) {
                 Some((id, _)) => self.remember(id),
-                None => ended.shown.append(&mut prompt.held),
+                None => ended.shown.append(&mut prompt.held.take_all()),
             }
             ended.answers.push(match reason {
                 Some(reason) => prompt.stopped(reason),
@@ -337,48 +310,50 @@ impl Prompt {
         }
     }
 
+    /// Whether the agent has said that the prompt has become that message.
+    fn has_become(&self, id: &str) -> bool {
+        let accepted = self.accepted.as_ref();
+        accepted.is_some_and(|accepted| accepted.message.as_deref() == Some(id))
+    }
+
+    /// Whether a message of the user may be the prompt.
+    fn may_be_repeated(&self) -> bool {
+        let accepted = self.accepted.as_ref();
+        self.echo.is_none() && accepted.is_none_or(|accepted| accepted.message.is_none())
+    }
+
     /// The answer with that stop reason.
     fn stopped(&self, reason: &str) -> Message<'static> {
-        let body = Node::object(vec![("stopReason", Node::string(reason))]);
-        let mut made = result(&self.id, body);
-        if let Some(meta) = self
-            .accepted
-            .as_ref()
-            .and_then(|accepted| accepted.meta.clone())
-        {
-            add_meta(&mut made.body, meta);
-        }
-        made
+        let mut body = object! { "stopReason": reason };
+        let accepted = self.accepted.as_ref();
+        body.add_meta(accepted.and_then(|accepted| accepted.meta.clone()));
+        result(&self.id, body)
     }
 
     /// The answer when the agent is idle.
     fn ended(&self, out: &mut Exchange<'_>) -> Message<'static> {
         let nothing = Node::Absent;
         let idle = self.idle.as_ref().unwrap_or(&nothing);
-        let reason = text(idle, "stopReason");
+        let reason = idle.text("stopReason");
         if reason.as_deref() == Some("error") {
-            let Some(fault) = value(idle, "error") else {
+            let Some(fault) = idle.value("error") else {
                 return error(&self.id, INTERNAL_ERROR, "the agent reported an error");
             };
             return error_for_v1(&Message::new(Kind::Error, self.id.clone(), "", fault));
         }
         let known = reason.as_deref().filter(|reason| REASONS.contains(reason));
-        let cancelled = self.is_cancelled && reason.is_none();
-        let mut made =
-            self.stopped(known.unwrap_or(if cancelled { "cancelled" } else { "end_turn" }));
-        if let Some(usage) = value(idle, "usage") {
-            set(&mut made.body, "usage", usage);
-        }
-        if let Some(meta) = value(idle, "_meta") {
-            add_meta(&mut made.body, meta);
-        }
+        let is_cancelled = self.is_cancelled && reason.is_none();
+        let default = if is_cancelled {
+            "cancelled"
+        } else {
+            "end_turn"
+        };
+        let mut made = self.stopped(known.unwrap_or(default));
+        made.body.set("usage", idle.value("usage"));
+        made.body.add_meta(idle.value("_meta"));
         if let (Some(reason), None) = (&reason, known) {
-            report(&mut made.body, "stopReason", Node::string(reason));
-            out.note(
-                DialectEvent::Emulated,
-                "turns",
-                "a stop reason that v1 lacks is end_turn",
-            );
+            made.body.report("stopReason", &**reason);
+            out.emulated("turns", "a stop reason that v1 lacks is end_turn");
         }
         made
     }

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-use super::parts::absolute;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::json::{report, text as text_of, value};
+use crate::dialect::versions::content::absolute;
 
 /// How many equal lines surround a change.
 const CONTEXT: usize = 3;
@@ -15,40 +15,34 @@ const MAX_COMPARED: usize = 10_000;
 
 /// Converts a diff among the content of a tool call.
 pub(super) fn to_v2(diff: &Node<'_>, cwd: Option<&str>) -> Node<'static> {
-    let path = absolute(&text_of(diff, "path").unwrap_or_default(), cwd);
-    let old = text_of(diff, "oldText");
-    let deleted = value(diff, "deleted").is_some_and(|flag| &*flag.json() == b"true");
+    let path = absolute(&diff.text("path").unwrap_or_default(), cwd);
+    let old = diff.text("oldText");
+    let deleted = diff
+        .value("deleted")
+        .is_some_and(|flag| &*flag.json() == b"true");
     let operation = match &old {
         _ if deleted => "delete",
         None => "add",
         Some(_) => "modify",
     };
-    let new = text_of(diff, "newText")
-        .filter(|_| !deleted)
-        .unwrap_or_default();
-    let patch = patch(operation, &path, &old.unwrap_or_default(), &new);
-    let change = Node::object(vec![
-        ("operation", Node::string(operation)),
-        ("path", Node::string(&path)),
-        ("fileType", Node::string("text")),
-    ]);
-    let mut made = vec![
-        ("type", Node::string("diff")),
-        ("changes", Node::Array(vec![change])),
-    ];
-    made.extend(value(diff, "_meta").map(|meta| ("_meta", meta)));
-    let Some(patch) = patch else {
-        return Node::object(made);
+    let new = diff.text("newText").filter(|_| !deleted);
+    let patch = patch(
+        operation,
+        &path,
+        &old.unwrap_or_default(),
+        &new.unwrap_or_default(),
+    );
+    // The texts may be parts of the file: the numbers of lines count from their first one.
+    let is_partial = patch.is_some() && operation == "modify";
+    let change = object! { "operation": operation, "path": path, "fileType": "text" };
+    let mut made = object! {
+        "type": "diff",
+        "changes": vec![change],
+        "_meta": diff.value("_meta"),
+        "patch": patch.map(|patch| object! { "format": "git_patch", "text": patch }),
     };
-    let patch = vec![
-        ("format", Node::string("git_patch")),
-        ("text", Node::string(&patch)),
-    ];
-    made.push(("patch", Node::object(patch)));
-    let mut made = Node::object(made);
-    if operation == "modify" {
-        // The texts may be parts of the file: the numbers of lines count from their first one.
-        report(&mut made, "partial", Node::raw(b"true"));
+    if is_partial {
+        made.report("partial", true);
     }
     made
 }

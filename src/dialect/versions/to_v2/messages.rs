@@ -1,14 +1,12 @@
 //! The ids of messages: v2 requires one on each chunk, v1 does not.
 
-use hashlink::LinkedHashMap;
+use crate::dialect::recent::Recent;
 
-use super::parts::MAX_ID;
-
-/// How many ids of a session are remembered.
-const MAX_IDS: usize = 4096;
+/// The ids of messages, each with something about it.
+type Ids<T> = Recent<T, 4096, { 1 << 20 }>;
 
 /// The kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
     Agent,
@@ -23,9 +21,9 @@ pub(super) struct Messages {
     /// The message that a chunk without an id continues.
     current: Option<(Speaker, String)>,
     /// The ids of the agent.
-    given: LinkedHashMap<Box<str>, Speaker>,
-    /// The ids that stand for those that the agent uses twice.
-    renamed: LinkedHashMap<(Speaker, Box<str>), String>,
+    given: Ids<Speaker>,
+    /// The ids that stand for those that the agent uses twice, by speaker and id.
+    renamed: Ids<String>,
 }
 
 impl Speaker {
@@ -46,7 +44,7 @@ impl Messages {
         loop {
             self.minted = self.minted.wrapping_add(1);
             let id = format!("acpb-{}", self.minted);
-            if !self.given.contains_key(&*id) {
+            if self.given.get(&id).is_none() {
                 return id;
             }
         }
@@ -70,29 +68,20 @@ impl Messages {
             return id;
         };
         self.split();
-        if given.len() > MAX_ID {
-            return given.to_owned();
-        }
         match self.given.get(given) {
             Some(known) if *known == speaker => return given.to_owned(),
             None if !self.is_minted(given) => {
-                self.given.insert(given.into(), speaker);
-                if self.given.len() > MAX_IDS {
-                    self.given.pop_front();
-                }
+                self.given.insert(given, speaker, size_of::<Speaker>());
                 return given.to_owned();
             }
             _ => {}
         }
-        let key = (speaker, Box::from(given));
+        let key = format!("{speaker:?} {given}");
         if let Some(id) = self.renamed.get(&key) {
             return id.clone();
         }
         let id = self.mint();
-        self.renamed.insert(key, id.clone());
-        if self.renamed.len() > MAX_IDS {
-            self.renamed.pop_front();
-        }
+        self.renamed.insert(&key, id.clone(), id.len());
         id
     }
 

@@ -1,16 +1,16 @@
 //! A session of a v1 agent, as the v2 client sees it.
 
 use super::options::Options;
-use super::parts::drop_odd_date;
 use super::tools::Tools;
 use super::turns::Turns;
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content::drop_odd_date;
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{member, text as text_of, value};
 
-/// The longest text that is remembered for lists of sessions, in bytes.
-const MAX_TEXT: usize = 4096;
+/// The longest value that is remembered for lists of sessions, in bytes.
+const MAX_VALUE: usize = 4096;
 
 /// A session.
 #[derive(Debug, Default)]
@@ -22,8 +22,8 @@ pub(super) struct Session {
     /// What the agent replays is not shown.
     pub(super) quiet: bool,
     directories: Option<Node<'static>>,
-    title: Option<String>,
-    updated_at: Option<String>,
+    /// Its `title` and `updatedAt`.
+    about: [Option<String>; 2],
 }
 
 impl Session {
@@ -37,8 +37,9 @@ impl Session {
 
     /// Takes the folders out of the request that opens the session.
     pub(super) fn place(&mut self, params: &Node<'_>) {
-        self.tools.cwd = text_of(params, "cwd").or_else(|| self.tools.cwd.take());
-        let directories = value(params, "additionalDirectories");
+        self.tools.cwd = params.id("cwd").or_else(|| self.tools.cwd.take());
+        let directories = params.value("additionalDirectories");
+        let directories = directories.filter(|all| all.size() <= MAX_VALUE);
         self.directories = directories.or_else(|| self.directories.take());
     }
 
@@ -60,10 +61,9 @@ impl Session {
     /// Takes what the agent states about the session.
     pub(super) fn describe(&mut self, update: &mut Node<'_>) -> bool {
         drop_odd_date(update, "updatedAt");
-        let title = ("title", &mut self.title);
-        for (name, known) in [title, ("updatedAt", &mut self.updated_at)] {
-            if member(update, name).is_some() {
-                *known = text_of(update, name).filter(|text| text.len() <= MAX_TEXT);
+        for (name, known) in ["title", "updatedAt"].into_iter().zip(&mut self.about) {
+            if update.member(name).is_some() {
+                *known = update.text(name).filter(|text| text.len() <= MAX_VALUE);
             }
         }
         true
@@ -72,20 +72,16 @@ impl Session {
     /// The session as an entry of a list; none when it is closed or its folder is not known.
     pub(super) fn entry(&self, folder: Option<&str>) -> Option<Node<'static>> {
         let cwd = self.tools.cwd.as_deref()?;
-        if self.turns.is_closing() || folder.is_some_and(|folder| folder != cwd) {
-            return None;
-        }
-        let text = |text: &Option<String>| text.as_deref().map(Node::string);
-        let made = [
-            ("sessionId", Some(Node::string(&self.id))),
-            ("cwd", Some(Node::string(cwd))),
-            ("additionalDirectories", self.directories.clone()),
-            ("title", text(&self.title)),
-            ("updatedAt", text(&self.updated_at)),
-        ];
-        let made = made
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        Some(Node::object(made.collect()))
+        let is_listed = !self.turns.is_closing() && folder.is_none_or(|folder| folder == cwd);
+        let [title, updated_at] = &self.about;
+        is_listed.then(|| {
+            object! {
+                "sessionId": &*self.id,
+                "cwd": cwd,
+                "additionalDirectories": self.directories.clone(),
+                "title": title.as_deref(),
+                "updatedAt": updated_at.as_deref(),
+            }
+        })
     }
 }

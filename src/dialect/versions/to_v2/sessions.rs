@@ -2,21 +2,19 @@
 
 use hashlink::LinkedHashMap;
 
-use super::parts::{drop_odd_date, keep_only};
 use super::session::Session;
 use crate::dialect::message::Message;
-use crate::dialect::text::JsonType;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::object::object;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{
-    Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, error, result,
-};
-use crate::dialect::versions::json::{LISTED, array, remove, set, text as text_of, value};
-use crate::dialect::versions::traits::AgentTraits;
+use crate::dialect::versions::content::drop_odd_date;
+use crate::dialect::versions::exchange::{Exchange, INVALID_PARAMS, NOT_FOUND, error, result};
+use crate::dialect::versions::initialize::AgentTraits;
+use crate::dialect::versions::methods::close;
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// How many sessions are remembered.
 const MAX_SESSIONS: usize = 1024;
+
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -47,16 +45,14 @@ impl Sessions {
 
     /// A session; one that is not known is added.
     pub(super) fn get(&mut self, id: &str) -> &mut Session {
-        if !self.all.contains_key(id) {
+        if self.all.len() >= MAX_SESSIONS && !self.all.contains_key(id) {
             let mut idle = self.all.values().filter(|session| session.turns.is_idle());
-            if self.all.len() >= MAX_SESSIONS
-                && let Some(oldest) = idle.next().map(|session| session.id.clone())
-            {
+            if let Some(oldest) = idle.next().map(|session| session.id.clone()) {
                 self.all.remove(&oldest);
             }
-            self.all.insert(id.into(), Session::new(id));
         }
-        self.all.get_mut(id).expect("it is there")
+        let fresh = || Session::new(id);
+        self.all.entry(id.into()).or_insert_with(fresh)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -69,9 +65,8 @@ impl Sessions {
 
     /// Whether the bridge has closed a session, or is about to.
     pub(super) fn is_closing(&self, id: &str) -> bool {
-        self.all
-            .get(id)
-            .is_some_and(|session| session.turns.is_closing())
+        let session = self.all.get(id);
+        session.is_some_and(|session| session.turns.is_closing())
     }
 
     /// `session/resume`. Returns what its answer needs, if the agent is asked.
@@ -81,38 +76,30 @@ impl Sessions {
         out: &mut Exchange<'a>,
     ) -> Option<Restored> {
         let id = message.session().unwrap_or_default();
-        let replay = value(&message.body, "replayFrom");
-        remove(&mut message.body, "replayFrom");
-        let from = replay.map(|replay| text_of(&replay, "type").unwrap_or_default());
+        let replay = message.body.value("replayFrom");
+        message.body.remove("replayFrom");
+        let from = replay.map(|replay| replay.text("type").unwrap_or_default());
         let is_open = self.all.contains_key(&*id) && !self.is_closing(&id);
         let refusal = match from.as_deref() {
-            Some("start") if self.agent.load => None,
-            Some("start") => Some("acp-relay: the agent cannot replay a session".to_owned()),
-            Some(from) => Some(format!("acp-relay: replayFrom `{from}` is not supported")),
-            None => None,
+            Some("start") if !self.agent.load => "the agent cannot replay a session".to_owned(),
+            Some("start") | None => String::new(),
+            Some(from) => format!("replayFrom `{from}` is not supported"),
         };
-        if let Some(why) = refusal {
-            out.rule("resume");
-            out.peer(error(&message.id, INVALID_PARAMS, &why));
+        if !refusal.is_empty() {
+            out.refuse("resume", &message.id, INVALID_PARAMS, &refusal);
             return None;
         }
         let is_replayed = from.is_some();
         if is_replayed || !self.agent.resume {
-            "session/load".clone_into(message.method.to_mut());
+            message.method = "session/load".into();
         }
         if !is_replayed && !self.agent.resume {
-            out.note(
-                DialectEvent::Emulated,
-                "resume",
-                "the agent has no session/resume",
-            );
+            out.emulated("resume", "the agent has no session/resume");
             if !self.agent.load {
                 match self.all.get(&*id).filter(|_| is_open) {
                     Some(session) => {
                         session.turns.snapshot(out);
-                        let options = session.options.whole();
-                        let made = options.map(|all| ("configOptions", all));
-                        let made = Node::object(made.into_iter().collect());
+                        let made = object! { "configOptions": session.options.whole() };
                         out.peer(result(&message.id, made));
                     }
                     None => out.peer(not_found(&message.id, &id)),
@@ -128,9 +115,9 @@ impl Sessions {
         session.quiet = !is_replayed && session.turns.is_idle();
         if is_replayed {
             session.turns.messages.split();
-            session.tools.titles.clear();
+            session.tools.forget_calls();
         }
-        out.other(message);
+        out.pass(message);
         Some(Restored {
             session: id,
             is_new: !is_open,
@@ -141,7 +128,7 @@ impl Sessions {
     pub(super) fn restored<'a>(
         &mut self,
         restored: &Restored,
-        mut message: Message<'a>,
+        mut answer: Message<'a>,
         out: &mut Exchange<'a>,
     ) {
         let session = self.get(&restored.session);
@@ -149,52 +136,48 @@ impl Sessions {
         if session.turns.is_idle() {
             session.turns.messages.split();
         }
-        if message.kind == Kind::Result {
-            object_of(&mut message);
-            session.options.read_result(&mut message.body);
+        if answer.kind == Kind::Result {
+            session.options.read_result(&mut answer.body);
             session.turns.snapshot(out);
         } else if restored.is_new {
             self.all.remove(&*restored.session);
         }
-        close(message, &["configOptions", "_meta"], out);
+        close(&mut answer, out);
+        out.pass(answer);
     }
 
     /// The answer to a request that makes a session. Returns its id.
     pub(super) fn made<'a>(
         &mut self,
         params: &Node<'_>,
-        mut message: Message<'a>,
+        mut answer: Message<'a>,
         out: &mut Exchange<'a>,
     ) -> Option<String> {
-        let id = message.session().filter(|_| message.kind == Kind::Result);
+        let id = answer.session().filter(|_| answer.kind == Kind::Result);
         if let Some(id) = &id {
             self.all.remove(&**id);
             let session = self.get(id);
             session.place(params);
-            session.options.read_result(&mut message.body);
+            session.options.read_result(&mut answer.body);
         }
-        close(message, &["sessionId", "configOptions", "_meta"], out);
+        close(&mut answer, out);
+        out.pass(answer);
         id
     }
 
     /// `session/list`. Returns whether the agent is asked.
     pub(super) fn list<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
         if self.agent.list {
-            out.other(message);
+            out.pass(message);
             return true;
         }
-        let folder = text_of(&message.body, "cwd");
-        let entries = self
-            .all
-            .values()
-            .filter_map(|session| session.entry(folder.as_deref()));
-        let made = Node::object(vec![("sessions", Node::Array(entries.collect()))]);
-        out.note(
-            DialectEvent::Emulated,
-            "list",
-            "the agent has no session/list",
-        );
-        out.peer(result(&message.id, made));
+        let folder = message.body.text("cwd");
+        let all = self.all.values();
+        let entries: Vec<_> = all
+            .filter_map(|session| session.entry(folder.as_deref()))
+            .collect();
+        out.emulated("list", "the agent has no session/list");
+        out.peer(result(&message.id, object! { "sessions": entries }));
         false
     }
 
@@ -205,17 +188,13 @@ impl Sessions {
             if let Some(session) = session {
                 session.turns.refuse_queue(out);
             }
-            out.other(message);
+            out.pass(message);
             return true;
         }
-        out.note(
-            DialectEvent::Emulated,
-            "close",
-            "the agent has no session/close",
-        );
+        out.emulated("close", "the agent has no session/close");
         match session {
             Some(session) => session.turns.close_for(message.id, out),
-            None => out.peer(result(&message.id, Node::raw(b"{}"))),
+            None => out.peer(result(&message.id, object! {})),
         }
         false
     }
@@ -227,70 +206,43 @@ impl Sessions {
             "session/fork" => self.agent.fork,
             _ => self.agent.logout,
         };
-        if has {
-            out.other(message);
-        } else {
-            let what = format!("acp-relay: the agent has no {}", message.method);
-            out.rule("methods");
-            out.peer(error(&message.id, METHOD_NOT_FOUND, &what));
+        match has {
+            true => out.pass(message),
+            false => out.unknown(&message),
         }
         has
     }
 
     /// The agent has answered a request to close or delete a session.
-    pub(super) fn gone<'a>(&mut self, id: &str, message: Message<'a>, out: &mut Exchange<'a>) {
-        if message.kind == Kind::Result
+    pub(super) fn gone<'a>(&mut self, id: &str, mut answer: Message<'a>, out: &mut Exchange<'a>) {
+        if answer.kind == Kind::Result
             && let Some(mut session) = self.all.remove(id)
         {
             session.turns.end(out);
         }
-        close(message, &["_meta"], out);
+        close(&mut answer, out);
+        out.pass(answer);
     }
 }
 
 /// The agent's answer to `session/list`.
-pub(super) fn listed<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
-    if message.kind == Kind::Result {
-        object_of(&mut message);
-        let mut sessions = array(&message.body, "sessions").unwrap_or_default();
+pub(super) fn listed(answer: &mut Message<'_>) {
+    if answer.kind == Kind::Result {
+        let mut sessions = answer.body.array("sessions").unwrap_or_default();
         for session in &mut sessions {
-            keep_only(session, &LISTED);
             drop_odd_date(session, "updatedAt");
-            if value(session, "additionalDirectories").is_none() {
-                remove(session, "additionalDirectories");
+            if session.is_null("additionalDirectories") {
+                session.remove("additionalDirectories");
             }
         }
-        set(&mut message.body, "sessions", Node::Array(sessions));
-    }
-    close(message, &["sessions", "nextCursor", "_meta"], out);
-}
-
-/// Sends an answer without the members that v2 does not define for its result.
-pub(super) fn close<'a>(mut message: Message<'a>, names: &[&str], out: &mut Exchange<'a>) {
-    if message.kind == Kind::Result {
-        object_of(&mut message);
-        if keep_only(&mut message.body, names) {
-            out.note(
-                DialectEvent::Dropped,
-                "result",
-                "members that v2 does not have",
-            );
-        }
-    }
-    out.peer(message);
-}
-
-/// Some agents answer null.
-pub(super) fn object_of(message: &mut Message<'_>) {
-    if message.body.kind() != Some(JsonType::Object) {
-        message.body = Node::raw(b"{}");
+        answer.body.set("sessions", sessions);
     }
 }
 
 /// The error for a session that is not open.
 pub(super) fn not_found(request: &IdBuf, session: &str) -> Message<'static> {
-    let mut error = error(request, NOT_FOUND, "acp-relay: the session is not open");
-    let data = Node::object(vec![("sessionId", Node::string(session))]);
-    set(&mut error.body, "data", data);
+    let mut error = error(request, NOT_FOUND, "the session is not open");
+    let data = object! { "sessionId": session };
+    error.body.set("data", data);
     error
 }

@@ -2,36 +2,25 @@
 
 use std::time::Instant;
 
-use super::held::Held;
-use super::options::Target;
-use super::parts::keep_only;
+use super::options::CHOICES;
 use super::session::Session;
-use super::sessions::{Restored, Sessions, close, listed, not_found, object_of};
+use super::sessions::{Restored, Sessions, listed, not_found};
 use super::turns::Prompt;
-use super::{permissions, updates};
+use super::updates;
 use crate::dialect::message::Message;
+use crate::dialect::methods::method_name;
 use crate::dialect::pending::MAX_OPEN;
 use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{
-    Exchange, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, error, result,
+use crate::dialect::versions::exchange::{Exchange, Hop, INVALID_PARAMS, State, result};
+use crate::dialect::versions::initialize::{AgentTraits, Elicitation, result_to_v2};
+use crate::dialect::versions::methods::{
+    close, ignore, no_decision, passes_to_agents, passes_to_clients, requested,
 };
-use crate::dialect::versions::json::{array, set, value};
-use crate::dialect::versions::traits::{AgentTraits, NewClientTraits};
-use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests};
+use crate::dialect::versions::waiting::Early;
+use crate::jsonrpc::{Kind, PendingRequests, Side};
 
-/// Requests of the client that have the same shape in both versions, or the table converts.
-const CLIENT_REQUESTS: [&str; 6] = [
-    "authenticate",
-    "session/set_title",
-    "providers/",
-    "mcp/",
-    "nes/",
-    "document/",
-];
-/// Notifications of the client.
-const CLIENT_NOTES: [&str; 3] = ["mcp/", "nes/", "document/"];
 /// Requests of the client for a session that is open.
 const NEED_SESSION: [&str; 3] = [
     "session/prompt",
@@ -42,19 +31,19 @@ const NEED_SESSION: [&str; 3] = [
 /// The state.
 #[derive(Debug)]
 pub(in crate::dialect::versions) struct ToV2 {
-    client: NewClientTraits,
+    elicitation: Elicitation,
     sessions: Sessions,
     /// The requests of the client that the agent has not answered.
-    requests: PendingRequests<Request>,
+    asked: PendingRequests<FromClient>,
     /// The requests of the agent that the client has not answered.
-    questions: PendingRequests<Question>,
+    asking: PendingRequests<FromAgent>,
     /// Updates of sessions that no result has named yet.
-    held: Held,
+    early: Early,
 }
 
-/// A request of the client.
+/// What is kept of a request of the client.
 #[derive(Debug)]
-enum Request {
+enum FromClient {
     /// It makes a session; its params.
     Make(Node<'static>),
     Restore(Restored),
@@ -69,192 +58,179 @@ enum Request {
 struct Change {
     session: String,
     option: String,
-    target: Target,
+    /// What the option stands for, if it is not the agent's own.
+    target: Option<usize>,
     value: Node<'static>,
 }
 
-/// A request of the agent.
+/// What is kept of a request of the agent.
 #[derive(Debug)]
-struct Question {
+struct FromAgent {
     is_permission: bool,
     /// The session and the turn that wait for the answer.
     turn: Option<(Box<str>, u64)>,
 }
 
-impl ToV2 {
-    pub(in crate::dialect::versions) fn new(client: NewClientTraits, agent: AgentTraits) -> Self {
-        Self {
-            client,
-            sessions: Sessions::new(agent),
-            requests: PendingRequests::new(MAX_OPEN),
-            questions: PendingRequests::new(MAX_OPEN),
-            held: Held::default(),
+impl State for ToV2 {
+    fn peer(&self) -> Side {
+        Side::Client
+    }
+
+    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>) {
+        result_to_v2(result, out);
+    }
+
+    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+        match (message.kind, out.from) {
+            (Kind::Request, Hop::Peer) => self.client_asks(message, out),
+            (Kind::Request, Hop::Other) => self.agent_asks(message, out),
+            (Kind::Notification, Hop::Peer) => self.client_tells(message, out),
+            (Kind::Notification, Hop::Other) => self.agent_tells(message, out),
+            (_, Hop::Peer) => self.client_answers(message, out),
+            (_, Hop::Other) => self.agent_answers(message, out),
         }
     }
 
-    /// A message of the peer, which speaks v2.
-    pub(in crate::dialect::versions) fn peer_sends<'a>(
-        &mut self,
-        message: Message<'a>,
-        out: &mut Exchange<'a>,
-    ) {
-        match message.kind {
-            Kind::Request => self.request(message, out),
-            Kind::Notification => self.client_note(message, out),
-            Kind::Result | Kind::Error => self.answer(message, out),
-        }
+    fn deadline(&self) -> Option<Instant> {
+        let all = self.sessions.iter();
+        all.filter_map(|session| session.turns.due()).min()
     }
 
-    /// A message of the other side, which speaks v1.
-    pub(in crate::dialect::versions) fn other_sends<'a>(
-        &mut self,
-        message: Message<'a>,
-        out: &mut Exchange<'a>,
-    ) {
-        match message.kind {
-            Kind::Request => self.question(message, out),
-            Kind::Notification => self.agent_note(message, out),
-            Kind::Result | Kind::Error => self.answered(message, out),
-        }
-    }
-
-    /// When [`ToV2::expire`] is due.
-    pub(in crate::dialect::versions) fn deadline(&self) -> Option<Instant> {
-        self.sessions
-            .iter()
-            .filter_map(|session| session.turns.due())
-            .min()
-    }
-
-    /// Does what is due at `out.now`.
-    pub(in crate::dialect::versions) fn expire(&mut self, out: &mut Exchange<'_>) {
+    fn expire(&mut self, out: &mut Exchange<'_>) {
         for session in self.sessions.iter_mut() {
             session.turns.expire(out);
         }
     }
+}
+
+impl ToV2 {
+    pub(in crate::dialect::versions) fn new(elicitation: Elicitation, agent: AgentTraits) -> Self {
+        Self {
+            elicitation,
+            sessions: Sessions::new(agent),
+            asked: PendingRequests::new(MAX_OPEN),
+            asking: PendingRequests::new(MAX_OPEN),
+            early: Early::default(),
+        }
+    }
 
     /// A request of the client.
-    fn request<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn client_asks<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
         let id = message.id.clone();
         let session = message.session().unwrap_or_default();
-        let method = message.method.clone();
         let all = &mut self.sessions;
-        if NEED_SESSION.contains(&&*method) && all.is_closing(&session) {
+        if NEED_SESSION.contains(&&*message.method) && all.is_closing(&session) {
             out.rule("close");
             return out.peer(not_found(&id, &session));
         }
-        let request = match &*method {
-            _ if !id.as_id().is_value() => {
-                let what = "acp-relay: the id of a request is a number or a string";
-                return refuse(&id, INVALID_REQUEST, what, out);
-            }
+        let asked = match &*message.method {
             "session/prompt" => match Prompt::read(message) {
                 Ok(prompt) => return all.get(&session).turns.prompt(prompt, out),
-                Err(why) => return refuse(&id, INVALID_PARAMS, &why, out),
+                Err(why) => return out.refuse("prompt", &id, INVALID_PARAMS, &why),
             },
             "session/new" => {
                 let params = message.body.to_static();
-                out.other(message);
-                Some(Request::Make(params))
+                out.pass(message);
+                Some(FromClient::Make(params))
             }
             "session/fork" => {
                 let params = message.body.to_static();
-                all.optional(message, out).then_some(Request::Make(params))
+                all.optional(message, out)
+                    .then_some(FromClient::Make(params))
             }
-            "session/resume" => all.resume(message, out).map(Request::Restore),
-            "session/list" => all.list(message, out).then_some(Request::Other),
-            "session/close" => all.close(message, out).then_some(Request::End(session)),
-            "session/delete" => all.optional(message, out).then_some(Request::End(session)),
-            "session/set_config_option" => self.set_option(message, session, out),
-            "logout" => all.optional(message, out).then_some(Request::Other),
+            "session/resume" => all.resume(message, out).map(FromClient::Restore),
+            "session/list" => all.list(message, out).then_some(FromClient::Other),
+            "session/close" => all.close(message, out).then_some(FromClient::End(session)),
+            "session/delete" => all
+                .optional(message, out)
+                .then_some(FromClient::End(session)),
+            "session/set_config_option" => self.client_sets(message, session, out),
+            "logout" => all.optional(message, out).then_some(FromClient::Other),
             "tool_call/cancel" | "terminal/cancel" => {
-                let what = "acp-relay: the agent speaks v1 and cannot cancel that";
-                return refuse(&id, INVALID_PARAMS, what, out);
+                let why = "the agent speaks v1 and cannot cancel that";
+                return out.refuse("methods", &id, INVALID_PARAMS, why);
             }
-            "initialize" => {
-                let what = "acp-relay: the connection is initialized already";
-                return refuse(&id, INVALID_REQUEST, what, out);
+            method if method == "authenticate" || passes_to_agents(method) => {
+                out.pass(message);
+                Some(FromClient::Other)
             }
-            method if is_passed(method, &CLIENT_REQUESTS) => {
-                out.other(message);
-                Some(Request::Other)
-            }
-            method => {
-                let what = format!("acp-relay: v2 has no method {method}");
-                return refuse(&id, METHOD_NOT_FOUND, &what, out);
-            }
+            _ => return out.unknown(&message),
         };
-        if let Some(request) = request {
-            self.held.expects(matches!(request, Request::Make(_)));
-            let _ = self.requests.insert(id.as_id(), request);
+        if let Some(asked) = asked {
+            if matches!(asked, FromClient::Make(_)) {
+                self.early.expect();
+            }
+            let _ = self.asked.insert(id.as_id(), asked);
         }
     }
 
     /// `session/set_config_option`. Returns what its answer needs, if the agent is asked.
-    fn set_option<'a>(
+    fn client_sets<'a>(
         &mut self,
         mut message: Message<'a>,
         session: String,
         out: &mut Exchange<'a>,
-    ) -> Option<Request> {
-        let option = message.text_at("/configId").unwrap_or_default();
-        let chosen = value(&message.body, "value").unwrap_or(Node::Absent);
+    ) -> Option<FromClient> {
+        let option = message.body.text("configId").unwrap_or_default();
+        let value = message.body.value("value").unwrap_or(Node::Absent);
         let target = self.sessions.get(&session).options.target(&option);
-        let method = match target {
-            Target::Option => None,
-            Target::Mode => Some(("session/set_mode", "modeId")),
-            Target::Model => Some(("session/set_model", "modelId")),
-        };
-        if let Some((method, name)) = method {
-            if chosen.kind() != Some(JsonType::String) {
-                let what = format!("acp-relay: the value of the option {option} is a string");
-                refuse(&message.id, INVALID_PARAMS, &what, out);
+        if let Some((method, name)) = target.map(|target| CHOICES[target].set) {
+            if value.kind() != Some(JsonType::String) {
+                let why = format!("the value of the option {option} is a string");
+                out.refuse("modes", &message.id, INVALID_PARAMS, &why);
                 return None;
             }
-            keep_only(&mut message.body, &["sessionId", "_meta"]);
-            set(&mut message.body, name, chosen.clone());
-            message.method = method.into();
+            message.body.keep_only("sessionId");
+            message.body.set(name, value.clone());
+            message.method = method_name(method);
             out.rule("modes");
         }
-        out.other(message);
-        Some(Request::SetOption(Change {
+        out.pass(message);
+        Some(FromClient::SetOption(Change {
             session,
             option,
             target,
-            value: chosen,
+            value,
         }))
     }
 
     /// A notification of the client.
-    fn client_note<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn client_tells<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
         let is_passed = match &*message.method {
             "session/cancel" => match message.session().and_then(|id| self.sessions.known(&id)) {
                 Some(session) => session.turns.cancel(out),
                 None => true,
             },
-            "$/cancel_request" => {
-                let id = requested(&message);
+            "$/cancel_request" => requested(&message).is_some_and(|id| {
                 let cancel = |session: &mut Session| session.turns.cancel_prompt(&id, out);
                 let found = self.sessions.iter_mut().find_map(cancel);
-                found.unwrap_or_else(|| self.requests.get(id.as_id()).is_some())
-            }
-            method => is_passed(method, &CLIENT_NOTES) || ignore(method, out),
+                found.unwrap_or_else(|| self.asked.get(id.as_id()).is_some())
+            }),
+            method if passes_to_agents(method) => true,
+            _ => return ignore(&message, out),
         };
         if is_passed {
-            out.other(message);
+            out.pass(message);
         }
     }
 
     /// An answer of the client.
-    fn answer<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let Some((_, question)) = self.questions.remove(message.id.as_id()) else {
-            return out.other(message);
+    fn client_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
+        let Some((_, asked)) = self.asking.remove(answer.id.as_id()) else {
+            return out.pass(answer);
         };
-        match question.is_permission {
-            true => permissions::answer(message, out),
-            false => out.other(message),
+        if asked.is_permission && answer.kind == Kind::Result {
+            let outcome = answer.body.value("outcome").unwrap_or(Node::Absent);
+            let is_selected =
+                outcome.says("outcome", "selected") && outcome.text("optionId").is_some();
+            if !is_selected && !outcome.says("outcome", "cancelled") {
+                let what = "an outcome that v1 does not have is no approval";
+                out.note(DialectEvent::Permission, "permission", what);
+                answer.body = no_decision();
+            }
         }
-        if let Some((session, turn)) = question.turn
+        out.pass(answer);
+        if let Some((session, turn)) = asked.turn
             && let Some(session) = self.sessions.known(&session)
         {
             session.turns.replied(turn, out);
@@ -262,7 +238,7 @@ impl ToV2 {
     }
 
     /// A request of the agent.
-    fn question<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn agent_asks<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
         let (id, method) = (message.id.clone(), message.method.clone());
         let is_permission = method == "session/request_permission";
         let is_question = is_permission || method == "elicitation/create";
@@ -272,49 +248,42 @@ impl ToV2 {
         if let Some(session) = &mut session {
             session.turns.work(out);
         }
-        let is_closed = session
-            .as_ref()
-            .is_some_and(|session| session.turns.is_closed());
-        let has_options = || array(&message.body, "options").is_some_and(|all| !all.is_empty());
-        if is_permission && (is_closed || !has_options()) {
-            let cancelled = Node::raw(br#"{"outcome":{"outcome":"cancelled"}}"#);
-            out.note(
-                DialectEvent::Answered,
-                "permission",
-                "there is nothing to choose",
-            );
-            return out.other(result(&id, cancelled));
-        }
         match (&*method, &mut session) {
             ("session/request_permission", Some(session)) => {
-                permissions::request(session, message, out);
+                let options = message.body.array("options").unwrap_or_default();
+                if session.turns.is_closed() || options.is_empty() {
+                    out.note(
+                        DialectEvent::Answered,
+                        "permission",
+                        "there is nothing to choose",
+                    );
+                    return out.other(result(&id, no_decision()));
+                }
+                updates::permission(session, message, out);
             }
-            ("elicitation/create", _) if !self.client.shows(&message) => {
-                let what = "acp-relay: the client does not show elicitations of that mode";
-                return out.other(error(&id, INVALID_PARAMS, what));
+            ("elicitation/create", _) if self.elicitation.shows(&message) => out.pass(message),
+            ("elicitation/create", _) => {
+                let why = "the client does not show elicitations of that mode";
+                return out.refuse("elicitation", &id, INVALID_PARAMS, why);
             }
-            (method, _) if is_passed(method, &["elicitation/create", "mcp/"]) => out.peer(message),
-            _ => {
-                let what = format!("acp-relay: the client has no method {method}");
-                out.note(DialectEvent::Answered, "methods", what.clone());
-                return out.other(error(&id, METHOD_NOT_FOUND, &what));
-            }
+            (method, _) if passes_to_clients(method) => out.pass(message),
+            _ => return out.unknown(&message),
         }
         let turn = session.filter(|_| is_question).and_then(|session| {
             let turn = session.turns.asked(out)?;
             Some((session.id.clone(), turn))
         });
-        let question = Question {
+        let asked = FromAgent {
             is_permission,
             turn,
         };
-        let _ = self.questions.insert(id.as_id(), question);
+        let _ = self.asking.insert(id.as_id(), asked);
     }
 
     /// The session that a request of the agent is about.
     fn session_of(&self, message: &Message<'_>) -> Option<String> {
         message.session().or_else(|| {
-            let id = requested(message);
+            let id = requested(message)?;
             let mut all = self.sessions.iter();
             let session = all.find(|session| session.turns.is_turn_of(&id))?;
             Some(session.id.to_string())
@@ -322,14 +291,17 @@ impl ToV2 {
     }
 
     /// A notification of the agent.
-    fn agent_note<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let is_passed = match &*message.method {
-            "session/update" => return self.update(message, out),
-            "$/cancel_request" => self.questions.get(requested(&message).as_id()).is_some(),
-            method => is_passed(method, &["elicitation/complete", "mcp/"]) || ignore(method, out),
-        };
-        if is_passed {
-            out.peer(message);
+    fn agent_tells<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+        match &*message.method {
+            "session/update" => self.update(message, out),
+            "$/cancel_request" => {
+                if requested(&message).is_some_and(|id| self.asking.get(id.as_id()).is_some()) {
+                    out.pass(message);
+                }
+            }
+            "elicitation/complete" => out.pass(message),
+            method if passes_to_clients(method) => out.pass(message),
+            _ => ignore(&message, out),
         }
     }
 
@@ -337,98 +309,61 @@ impl ToV2 {
         let id = message.session().unwrap_or_default();
         match self.sessions.known(&id) {
             Some(session) if session.turns.is_closed() => {
-                out.note(
-                    DialectEvent::Dropped,
-                    "close",
-                    "an update of a session that was closed",
-                );
+                out.dropped("close", "an update of a session that was closed");
             }
             Some(session) => updates::convert(session, message, out),
-            None if self.held.is_expecting() => {
-                out.note(
+            None if self.early.is_expecting() => match self.early.hold(id, &message) {
+                true => out.note(
                     DialectEvent::Held,
                     "update",
                     "it waits for the result with its session",
-                );
-                self.held.add(id, &message);
-            }
+                ),
+                false => out.dropped("update", "an early update of a new session: too many wait"),
+            },
             None => updates::convert(self.sessions.get(&id), message, out),
         }
     }
 
     /// An answer of the agent.
-    fn answered<'a>(&mut self, mut message: Message<'a>, out: &mut Exchange<'a>) {
-        if message.method == "session/prompt" {
+    fn agent_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
+        if answer.method == "session/prompt" {
             let mut all = self.sessions.iter_mut();
-            return match all.find(|session| session.turns.is_turn_of(&message.id)) {
-                Some(session) => session.turns.answered(message, out),
+            return match all.find(|session| session.turns.is_turn_of(&answer.id)) {
+                Some(session) => session.turns.answered(answer, out),
                 None => out.note(DialectEvent::Swallowed, "prompt", "its session was closed"),
             };
         }
-        let Some((id, request)) = self.requests.remove(message.id.as_id()) else {
-            return out.peer(message);
+        let Some((id, asked)) = self.asked.remove(answer.id.as_id()) else {
+            return out.pass(answer);
         };
-        message.id = id;
-        match request {
-            Request::Make(params) => {
-                let made = self.sessions.made(&params, message, out);
-                for held in self.held.release(made.as_deref()) {
+        answer.id = id;
+        match asked {
+            FromClient::Make(params) => {
+                let made = self.sessions.made(&params, answer, out);
+                for held in self.early.release(made.as_deref()).into_iter().flatten() {
                     self.update(held, out);
                 }
             }
-            Request::Restore(restored) => self.sessions.restored(&restored, message, out),
-            Request::SetOption(change) => self.option_set(&change, message, out),
-            Request::End(session) => self.sessions.gone(&session, message, out),
-            Request::Other => match &*message.method {
-                "session/list" => listed(message, out),
-                "authenticate" | "logout" => close(message, &["_meta"], out),
-                _ => out.peer(message),
-            },
+            FromClient::Restore(restored) => self.sessions.restored(&restored, answer, out),
+            FromClient::End(session) => self.sessions.gone(&session, answer, out),
+            FromClient::SetOption(change) => {
+                if answer.kind == Kind::Result {
+                    let options = &mut self.sessions.get(&change.session).options;
+                    options.changed(change.target, &change.option, &change.value, &answer.body);
+                    close(&mut answer, out);
+                    // The result has all options.
+                    let whole = options.whole().unwrap_or(Node::Array(Vec::new()));
+                    answer.body.set("configOptions", whole);
+                }
+                out.pass(answer);
+            }
+            FromClient::Other => {
+                if answer.method == "session/list" {
+                    listed(&mut answer);
+                }
+                close(&mut answer, out);
+                out.pass(answer);
+            }
         }
     }
-
-    /// The answer to a change of a config option: the result has all options.
-    fn option_set<'a>(
-        &mut self,
-        change: &Change,
-        mut message: Message<'a>,
-        out: &mut Exchange<'a>,
-    ) {
-        if message.kind == Kind::Result {
-            object_of(&mut message);
-            let options = &mut self.sessions.get(&change.session).options;
-            options.changed(change.target, &change.option, &change.value, &message.body);
-            let whole = options.whole().unwrap_or_else(|| Node::raw(b"[]"));
-            set(&mut message.body, "configOptions", whole);
-        }
-        close(message, &["configOptions", "_meta"], out);
-    }
-}
-
-/// The id that a notification about a request names.
-fn requested(message: &Message<'_>) -> IdBuf {
-    let json = message.json_at("/requestId").unwrap_or_default();
-    Id::of_json(&json).to_owned()
-}
-
-/// Answers a request of the client in place of the agent.
-fn refuse(id: &IdBuf, code: i32, what: &str, out: &mut Exchange<'_>) {
-    out.note(DialectEvent::Answered, "methods", what);
-    out.peer(error(id, code, what));
-}
-
-/// Drops a notification that the other version does not have.
-fn ignore(method: &str, out: &mut Exchange<'_>) -> bool {
-    let what = format!("the notification {method}, which the other version does not have");
-    out.note(DialectEvent::Dropped, "methods", what);
-    false
-}
-
-/// Whether a method passes: one of these, one below these that end in `/`, or an extension.
-fn is_passed(method: &str, names: &[&str]) -> bool {
-    let is_named = |name: &&str| match name.ends_with('/') {
-        true => method.starts_with(name),
-        false => method == *name,
-    };
-    method.starts_with('_') || names.iter().any(is_named)
 }

@@ -1,33 +1,29 @@
-//! Tool calls: v1 creates and patches them, v2 only patches; null clears in v2.
+//! Tool calls: v1 creates and patches them, v2 only patches; null clears in v2. Terminals are what
+//! agents of v1 describe under `_meta` of their tool calls.
 
-use hashlink::LinkedHashMap;
+use data_encoding::BASE64;
 
-use super::parts::{MAX_ID, absolute, drop_nulls, keep_only};
-use super::terminals::Terminals;
-use super::{content, diffs};
+use super::diffs;
+use crate::dialect::object::object;
+use crate::dialect::recent::Recent;
 use crate::dialect::text;
-use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content::{self, absolute, item, text_item};
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{array, remove, set, text as text_of, text_block, value};
 
-/// How many tool calls of a session are remembered.
-const MAX_CALLS: usize = 4096;
 /// The longest title that is remembered, in bytes.
 const MAX_TITLE: usize = 4096;
+
 /// The members of a tool call that both versions have.
-const MEMBERS: [&str; 11] = [
-    "sessionUpdate",
-    "toolCallId",
-    "name",
-    "title",
-    "kind",
-    "status",
-    "content",
-    "locations",
-    "rawInput",
-    "rawOutput",
-    "_meta",
+const MEMBERS: &str =
+    "sessionUpdate toolCallId name title kind status content locations rawInput rawOutput";
+
+/// What agents state of terminals, in the order in which it is shown, and the update of v2.
+const STATED: [(&str, &str); 4] = [
+    ("terminal_info", "terminal_update"),
+    ("terminal_output", "terminal_output_chunk"),
+    ("terminal_output_delta", "terminal_output_chunk"),
+    ("terminal_exit", "terminal_update"),
 ];
 
 /// The tool calls of a session.
@@ -36,95 +32,131 @@ pub(super) struct Tools {
     /// The working directory of the session.
     pub(super) cwd: Option<String>,
     /// The titles of the calls, which may be empty.
-    pub(super) titles: LinkedHashMap<Box<str>, String>,
-    terminals: Terminals,
+    titles: Recent<String, 4096, { 4 << 20 }>,
+    /// The tool calls of terminals.
+    terminals: Recent<String, 1024, { 1 << 20 }>,
 }
 
 impl Tools {
     /// Notices a call. Returns whether it was not known.
     pub(super) fn see(&mut self, call: &Node<'_>) -> bool {
-        let id = text_of(call, "toolCallId").unwrap_or_default();
-        if id.len() > MAX_ID {
+        let Some(id) = call.id("toolCallId") else {
             return false;
-        }
-        let is_new = !self.titles.contains_key(&*id);
-        let title = text_of(call, "title").filter(|title| title.len() <= MAX_TITLE);
+        };
+        let is_new = self.titles.get(&id).is_none();
+        let title = call.text("title").filter(|title| title.len() <= MAX_TITLE);
         if let Some(title) = title.or_else(|| is_new.then(String::new)) {
-            self.titles.insert(id.into(), title);
-        }
-        if self.titles.len() > MAX_CALLS {
-            self.titles.pop_front();
+            let size = title.len();
+            self.titles.insert(&id, title, size);
         }
         is_new
     }
 
-    /// Takes out of a call what it states about terminals; none when it states nothing.
+    /// The title of a call; it may be empty.
+    pub(super) fn title(&self, call: &Node<'_>) -> &str {
+        let id = call.text("toolCallId").unwrap_or_default();
+        self.titles.get(&id).map_or("", |title| title)
+    }
+
+    /// The calls are replayed.
+    pub(super) fn forget_calls(&mut self) {
+        self.titles = Recent::default();
+    }
+
+    /// Takes out of a call what it states about terminals, as updates; none when it states nothing.
     pub(super) fn terminals(&mut self, call: &mut Node<'_>) -> Option<Vec<Node<'static>>> {
-        self.terminals.take(call, self.cwd.as_deref())
+        let mut meta = call.value("_meta")?;
+        let mut updates = None;
+        for (name, update) in STATED {
+            let Some(stated) = meta.value(name) else {
+                continue;
+            };
+            meta.remove(name);
+            let updates = updates.get_or_insert_with(Vec::new);
+            let Some(id) = self.terminal(&stated, call) else {
+                continue;
+            };
+            let mut update = object! { "sessionUpdate": update, "terminalId": id };
+            match name {
+                "terminal_info" => {
+                    let input = call.value("rawInput");
+                    let place = stated.text("cwd");
+                    let cwd = self.cwd.as_deref();
+                    update.set("command", input.and_then(|input| input.text("command")));
+                    update.set("cwd", place.map(|place| absolute(&place, cwd)));
+                }
+                "terminal_exit" => {
+                    let code = stated.value("exit_code");
+                    let code = code.and_then(|code| text::integer(&code.json()));
+                    let code = code.map(|code| Node::owned(code.into_bytes()));
+                    let exit = object! { "exitCode": code, "signal": stated.text("signal") };
+                    update.set("exitStatus", exit);
+                }
+                _ => {
+                    // Some agents write Base64 here; it is shown as it is.
+                    let data = stated.text("data").unwrap_or_default();
+                    update.set("data", BASE64.encode(data.as_bytes()));
+                }
+            }
+            updates.push(update);
+        }
+        if updates.is_some() {
+            let is_empty = meta.members().is_some_and(|members| members.is_empty());
+            call.set("_meta", (!is_empty).then_some(meta));
+        }
+        updates
+    }
+
+    /// The terminal that is meant, which is known from now on. Some agents leave the id out.
+    fn terminal(&mut self, stated: &Node<'_>, call: &Node<'_>) -> Option<String> {
+        let tool = call.text("toolCallId").unwrap_or_default();
+        let Some(id) = stated.id("terminal_id") else {
+            let mut all = self.terminals.iter().rev();
+            return all.find_map(|(id, of)| (*of == tool).then(|| id.to_owned()));
+        };
+        let size = tool.len();
+        self.terminals.insert(&id, tool, size);
+        Some(id)
     }
 
     /// Converts a call.
     pub(super) fn convert(&self, call: &mut Node<'_>, out: &mut Exchange<'_>) {
         let cwd = self.cwd.as_deref();
-        if keep_only(call, &MEMBERS) {
-            out.note(
-                DialectEvent::Dropped,
-                "tool-call",
-                "members that v2 does not have",
-            );
+        if call.keep_only(MEMBERS) {
+            out.dropped("tool-call", "members that v2 does not have");
         }
-        drop_nulls(call);
-        if let Some(mut content) = array(call, "content") {
-            content.iter_mut().for_each(|item| self.content(item, out));
-            set(call, "content", Node::Array(content));
-        }
-        let Some(mut locations) = array(call, "locations") else {
-            return;
-        };
-        for location in &mut locations {
-            if let Some(path) = text_of(location, "path") {
-                set(location, "path", Node::string(&absolute(&path, cwd)));
+        call.drop_nulls();
+        call.change_each("content", |item| self.content(item, out));
+        call.change_each("locations", |location| {
+            if let Some(path) = location.text("path") {
+                location.set("path", absolute(&path, cwd));
             }
-            let line = value(location, "line").and_then(|line| text::integer(&line.json()));
+            let line = location
+                .value("line")
+                .and_then(|line| text::integer(&line.json()));
             if line.is_none_or(|line| line == "0" || line.starts_with('-')) {
-                remove(location, "line");
+                location.remove("line");
             }
-        }
-        set(call, "locations", Node::Array(locations));
+        });
     }
 
-    fn content(&self, item: &mut Node<'static>, out: &mut Exchange<'_>) {
-        let kind = text_of(item, "type").unwrap_or_default();
-        match &*kind {
-            "content" => {
-                if let Some(mut block) = value(item, "content") {
-                    content::to_v2(&mut block);
-                    set(item, "content", block);
-                }
-            }
-            "diff" => *item = diffs::to_v2(item, self.cwd.as_deref()),
+    fn content(&self, part: &mut Node<'static>, out: &mut Exchange<'_>) {
+        match &*part.text("type").unwrap_or_default() {
+            "content" => part.change("content", content::to_v2),
+            "diff" => *part = diffs::to_v2(part, self.cwd.as_deref()),
             "terminal" => {
-                let id = text_of(item, "terminalId").unwrap_or_default();
-                if !self.terminals.knows(&id) {
-                    out.note(
-                        DialectEvent::Dropped,
-                        "terminal",
-                        "a terminal of the client",
-                    );
-                    let text = format!("[terminal {id} is not available]");
-                    *item = wrapped(text_block(&text));
+                let id = part.text("terminalId").unwrap_or_default();
+                if self.terminals.get(&id).is_none() {
+                    out.dropped("terminal", "a terminal of the client");
+                    *part = text_item(&format!("[terminal {id} is not available]"));
                 }
             }
             // The documentation of v1 has such an item.
-            kind if content::TYPES.contains(&kind) => {
-                content::to_v2(item);
-                *item = wrapped(item.clone());
+            kind if content::is_block(kind) => {
+                content::to_v2(part);
+                *part = item(part.clone());
             }
             _ => {}
         }
     }
-}
-
-fn wrapped(block: Node<'static>) -> Node<'static> {
-    Node::object(vec![("type", Node::string("content")), ("content", block)])
 }

@@ -1,33 +1,32 @@
 //! Turns: in v1 the answer to a prompt ends a turn, in v2 it begins one and an update ends it.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::content;
-use super::echo::Echo;
 use super::messages::Messages;
 use crate::dialect::message::Message;
-use crate::dialect::text;
+use crate::dialect::object::object;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content::{self, Canonical, Repeated};
 use crate::dialect::versions::exchange::{
-    CANCELLED, Exchange, INTERNAL_ERROR, INVALID_REQUEST, error, result,
+    CANCELLED, Exchange, INTERNAL_ERROR, INVALID_REQUEST, error, error_code, result,
 };
-use crate::dialect::versions::json::{array, set, text as text_of, value};
+use crate::dialect::versions::waiting::Waiting;
 use crate::jsonrpc::{IdBuf, Kind};
 
-/// How many prompts of a session wait for the end of its turn, and how many bytes.
-const MAX_QUEUED: (usize, usize) = (64, 16 << 20);
+/// The longest prompt whose repetition is recognised, in bytes.
+const MAX_REPEATED: usize = 1 << 20;
 
 /// The turns of a session.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     session: Box<str>,
     pub(super) messages: Messages,
-    /// What is left of the prompt for the agent to repeat.
-    pub(super) echo: Echo,
+    /// The prompt, which the agent may repeat in parts, and how much it has repeated.
+    repeats: (Canonical, Repeated),
     turn: Option<Turn>,
-    queue: VecDeque<Prompt>,
+    /// The prompts that wait for the end of the turn.
+    queue: Waiting<Prompt, 64, { 16 << 20 }>,
     /// How many turns have ended.
     ended: u64,
     /// How many questions of this turn the user has to answer.
@@ -41,9 +40,9 @@ pub(super) struct Turns {
 #[derive(Debug)]
 pub(super) struct Prompt {
     /// The request.
-    pub(super) message: Message<'static>,
+    message: Message<'static>,
     /// Its content as the client has sent it.
-    pub(super) content: Node<'static>,
+    content: Vec<Node<'static>>,
 }
 
 /// The turn that the agent is in.
@@ -51,7 +50,7 @@ pub(super) struct Prompt {
 struct Turn {
     id: IdBuf,
     /// What the client is shown as the user's message; none once it was.
-    content: Option<Node<'static>>,
+    content: Option<Vec<Node<'static>>>,
     /// When the prompt is acknowledged at the latest.
     due: Option<Instant>,
     cancelled: bool,
@@ -63,19 +62,17 @@ impl Prompt {
     /// # Errors
     /// Why v1 does not have such a prompt.
     pub(super) fn read(mut message: Message<'_>) -> Result<Self, String> {
-        let Some(mut blocks) = array(&message.body, "prompt").filter(|all| !all.is_empty()) else {
-            return Err("acp-relay: the prompt is empty".to_owned());
-        };
-        let content = Node::Array(blocks.clone());
-        if let Some(kind) = blocks
-            .iter_mut()
-            .find_map(|block| content::to_v1(block).err())
-        {
-            return Err(format!(
-                "acp-relay: the agent speaks v1, which has no content `{kind}`"
-            ));
+        let content = message.body.array("prompt").unwrap_or_default();
+        if content.is_empty() {
+            return Err("the prompt is empty".to_owned());
         }
-        set(&mut message.body, "prompt", Node::Array(blocks));
+        let convert = |block: &Node<'static>| {
+            let kind = || block.text("type").unwrap_or_default();
+            let unknown = || format!("the agent speaks v1, which has no content `{}`", kind());
+            content::to_v1(block).ok_or_else(unknown)
+        };
+        let blocks: Vec<_> = content.iter().map(convert).collect::<Result<_, _>>()?;
+        message.body.set("prompt", blocks);
         let message = message.to_static();
         Ok(Self { message, content })
     }
@@ -103,6 +100,15 @@ impl Turns {
         self.turn.is_none() && self.queue.is_empty()
     }
 
+    /// Whether a block of the user's message repeats the prompt.
+    pub(super) fn repeats(&mut self, block: &Node<'_>) -> bool {
+        let (prompt, repeated) = &mut self.repeats;
+        let is_left = !prompt.is_all(*repeated);
+        let next = prompt.repeated(*repeated, std::slice::from_ref(block));
+        *repeated = next.unwrap_or(*repeated);
+        is_left && next.is_some()
+    }
+
     /// When [`Turns::expire`] is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.turn.as_ref()?.due
@@ -120,27 +126,30 @@ impl Turns {
         if self.is_idle() {
             return self.forward(prompt, out);
         }
-        let id = &prompt.message.id;
-        let bytes: usize = self.queue.iter().map(|prompt| prompt.message.size).sum();
-        let is_full = self.queue.len() >= MAX_QUEUED.0 || bytes > MAX_QUEUED.1;
-        if out.policies.refuse_second_prompt || is_full {
-            let what = "acp-relay: the session has prompts that the agent has not finished";
-            out.rule("prompt");
-            out.peer(error(id, INVALID_REQUEST, what));
-        } else {
-            out.note(
+        let size = prompt.message.size;
+        let queued = match out.policies.refuse_second_prompt {
+            true => Err(prompt),
+            false => self.queue.push(prompt, size),
+        };
+        match queued {
+            Ok(()) => out.note(
                 DialectEvent::Held,
                 "prompt",
-                "a prompt waits for the end of the turn",
-            );
-            self.queue.push_back(prompt);
+                "it waits for the end of the turn",
+            ),
+            Err(prompt) => {
+                let why = "the session has prompts that the agent has not finished";
+                out.refuse("prompt", &prompt.message.id, INVALID_REQUEST, why);
+            }
         }
     }
 
     fn forward(&mut self, prompt: Prompt, out: &mut Exchange<'_>) {
         let Prompt { message, content } = prompt;
         self.messages.split();
-        self.echo = Echo::of(&content);
+        let is_short = message.size <= MAX_REPEATED;
+        let repeated = Canonical::of(if is_short { &content } else { &[] });
+        self.repeats = (repeated, Repeated::default());
         self.turn = Some(Turn {
             id: message.id.clone(),
             content: Some(content),
@@ -161,16 +170,15 @@ impl Turns {
         };
         turn.due = None;
         let id = self.messages.mint();
-        let made = Node::object(vec![("messageId", Node::string(&id))]);
         out.rule("prompt");
-        out.peer(result(&turn.id, made));
-        let update = Node::object(vec![
-            ("sessionUpdate", Node::string("user_message")),
-            ("messageId", Node::string(&id)),
-            ("content", content),
-        ]);
+        out.peer(result(&turn.id, object! { "messageId": &*id }));
+        let update = object! {
+            "sessionUpdate": "user_message",
+            "messageId": id,
+            "content": content,
+        };
         out.peer(Message::update(Node::string(&self.session), update));
-        self.announce("running", Vec::new(), out);
+        self.announce("running", object! {}, out);
     }
 
     /// Ends the turn with the agent's answer to its prompt.
@@ -182,14 +190,21 @@ impl Turns {
         let (cancelled, acknowledged) = (turn.cancelled, turn.content.is_none());
         let body = &message.body;
         if message.kind == Kind::Error {
-            let is_cancelled = cancelled || code(body) == Some(CANCELLED);
+            let code = error_code(&message);
+            let is_cancelled = cancelled || code == Some(CANCELLED);
             match (acknowledged, is_cancelled) {
-                (true, true) => self.idle("cancelled", Vec::new(), out),
+                (true, true) => self.idle("cancelled", out),
                 (true, false) => {
-                    let error = shown_error(body);
-                    self.idle("error", vec![("error", error)], out);
+                    let text = body.text("message");
+                    let error = object! {
+                        "code": code.unwrap_or(INTERNAL_ERROR),
+                        "message": text.as_deref().unwrap_or("the agent reported an error"),
+                        "data": body.value("data"),
+                    };
+                    let more = object! { "stopReason": "error", "error": error };
+                    self.announce("idle", more, out);
                 }
-                (false, true) if code(body) != Some(CANCELLED) => {
+                (false, true) if code != Some(CANCELLED) => {
                     self.refuse("the prompt was cancelled", out);
                 }
                 (false, _) => out.peer(message.to_static()),
@@ -197,14 +212,14 @@ impl Turns {
             return self.finish(out);
         }
         self.work(out);
-        let reason = text_of(body, "stopReason");
-        let reason = reason.unwrap_or_else(|| match cancelled {
-            true => "cancelled".to_owned(),
-            false => "end_turn".to_owned(),
-        });
-        let more = ["usage", "_meta"].into_iter();
-        let more = more.filter_map(|name| Some((name, value(body, name)?)));
-        self.idle(&reason, more.collect(), out);
+        let default = if cancelled { "cancelled" } else { "end_turn" };
+        let reason = body.text("stopReason");
+        let more = object! {
+            "stopReason": reason.as_deref().unwrap_or(default),
+            "usage": body.value("usage"),
+            "_meta": body.value("_meta"),
+        };
+        self.announce("idle", more, out);
         self.finish(out);
     }
 
@@ -220,7 +235,7 @@ impl Turns {
 
     /// Refuses the prompts that wait.
     pub(super) fn refuse_queue(&mut self, out: &mut Exchange<'_>) {
-        for prompt in self.queue.drain(..) {
+        while let Some(prompt) = self.queue.pop() {
             out.rule("prompt");
             out.peer(cancelled(&prompt.message.id));
         }
@@ -232,10 +247,8 @@ impl Turns {
         if let Some(turn) = self.turn.as_ref().filter(|turn| same(&turn.id, id)) {
             return Some(turn.content.is_some());
         }
-        let mut waiting = self.queue.iter();
-        let at = waiting.position(|prompt| same(&prompt.message.id, id))?;
-        let prompt = self.queue.remove(at)?;
-        out.peer(cancelled(&prompt.message.id));
+        let waiting = self.queue.take(|prompt| same(&prompt.message.id, id));
+        out.peer(cancelled(&waiting.first()?.message.id));
         Some(false)
     }
 
@@ -249,7 +262,7 @@ impl Turns {
         self.turn.as_ref()?;
         self.questions += 1;
         if self.questions == 1 {
-            self.announce("requires_action", Vec::new(), out);
+            self.announce("requires_action", object! {}, out);
         }
         Some(self.ended)
     }
@@ -261,22 +274,19 @@ impl Turns {
         }
         self.questions = self.questions.saturating_sub(1);
         if self.questions == 0 {
-            self.announce("running", Vec::new(), out);
+            self.announce("running", object! {}, out);
         }
     }
 
     /// Tells the client the state of the session.
     pub(super) fn snapshot(&self, out: &mut Exchange<'_>) {
-        let is_running = self
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.content.is_none());
-        let state = match is_running {
-            false => "idle",
-            true if self.questions > 0 => "requires_action",
-            true => "running",
+        let state = match &self.turn {
+            Some(turn) if turn.content.is_some() => "idle",
+            Some(_) if self.questions > 0 => "requires_action",
+            Some(_) => "running",
+            None => "idle",
         };
-        self.announce(state, Vec::new(), out);
+        self.announce(state, object! {}, out);
     }
 
     /// Closes the session in place of the agent, after the turn.
@@ -287,14 +297,7 @@ impl Turns {
             return self.finish(out);
         };
         if !std::mem::replace(&mut turn.cancelled, true) {
-            let params = Node::object(vec![("sessionId", Node::string(&self.session))]);
-            let kind = Kind::Notification;
-            out.other(Message::new(
-                kind,
-                IdBuf::default(),
-                "session/cancel",
-                params,
-            ));
+            out.other(Message::cancel(&self.session));
         }
     }
 
@@ -302,7 +305,7 @@ impl Turns {
     pub(super) fn end(&mut self, out: &mut Exchange<'_>) {
         self.refuse_queue(out);
         match &self.turn {
-            Some(turn) if turn.content.is_none() => self.idle("cancelled", Vec::new(), out),
+            Some(turn) if turn.content.is_none() => self.idle("cancelled", out),
             Some(_) => self.refuse("the session was closed", out),
             None => {}
         }
@@ -313,48 +316,37 @@ impl Turns {
     fn refuse(&self, why: &str, out: &mut Exchange<'_>) {
         if let Some(turn) = &self.turn {
             out.rule("prompt");
-            out.peer(error(&turn.id, CANCELLED, &format!("acp-relay: {why}")));
+            out.peer(error(&turn.id, CANCELLED, why));
         }
     }
 
     /// Begins the next turn, or closes the session.
     fn finish(&mut self, out: &mut Exchange<'_>) {
         self.turn = None;
-        self.echo = Echo::default();
+        self.repeats = Default::default();
         self.questions = 0;
         self.ended += 1;
         self.messages.split();
         for id in self.closing.drain(..) {
             self.closed = true;
-            out.peer(result(&id, Node::raw(b"{}")));
+            out.peer(result(&id, object! {}));
         }
-        if let Some(prompt) = self.queue.pop_front() {
+        if let Some(prompt) = self.queue.pop() {
             self.forward(prompt, out);
         }
     }
 
-    fn idle(&self, reason: &str, more: Vec<(&'static str, Node<'static>)>, out: &mut Exchange<'_>) {
-        let mut members = vec![("stopReason", Node::string(reason))];
-        members.extend(more);
-        self.announce("idle", members, out);
+    fn idle(&self, reason: &str, out: &mut Exchange<'_>) {
+        self.announce("idle", object! { "stopReason": reason }, out);
     }
 
-    fn announce(
-        &self,
-        state: &str,
-        more: Vec<(&'static str, Node<'static>)>,
-        out: &mut Exchange<'_>,
-    ) {
-        let mut members = vec![
-            ("sessionUpdate", Node::string("state_update")),
-            ("state", Node::string(state)),
-        ];
-        members.extend(more);
+    /// Tells the client a state of the session, and more about it.
+    fn announce(&self, state: &str, more: Node<'static>, out: &mut Exchange<'_>) {
+        let mut update = more;
+        update.set("sessionUpdate", "state_update");
+        update.set("state", state);
         out.rule("state");
-        out.peer(Message::update(
-            Node::string(&self.session),
-            Node::object(members),
-        ));
+        out.peer(Message::update(Node::string(&self.session), update));
     }
 }
 
@@ -365,27 +357,6 @@ fn same(one: &IdBuf, other: &IdBuf) -> bool {
 
 /// The error for a prompt that the agent never got.
 fn cancelled(id: &IdBuf) -> Message<'static> {
-    error(
-        id,
-        CANCELLED,
-        "acp-relay: the prompt was cancelled before the agent got it",
-    )
-}
-
-fn code(error: &Node<'_>) -> Option<i32> {
-    let code = value(error, "code")?;
-    text::integer(&code.json())?.parse().ok()
-}
-
-/// An error as a member of a state.
-fn shown_error(body: &Node<'_>) -> Node<'static> {
-    let message = text_of(body, "message");
-    let message = message.as_deref().unwrap_or("the agent reported an error");
-    let code = code(body).unwrap_or(INTERNAL_ERROR).to_string();
-    let mut made = vec![
-        ("code", Node::owned(code.into_bytes())),
-        ("message", Node::string(message)),
-    ];
-    made.extend(value(body, "data").map(|data| ("data", data)));
-    Node::object(made)
+    let why = "the prompt was cancelled before the agent got it";
+    error(id, CANCELLED, why)
 }

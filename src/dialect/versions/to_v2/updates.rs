@@ -1,15 +1,14 @@
-//! The updates of a session.
+//! The updates of a session, and the permissions that the agent asks for.
 
-use super::content;
 use super::messages::Speaker;
-use super::parts::keep_only;
 use super::session::Session;
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::pointer::own_pointer;
-use crate::dialect::translation::DialectEvent;
+use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
+use crate::dialect::versions::content;
 use crate::dialect::versions::exchange::Exchange;
-use crate::dialect::versions::json::{remove, set, text as text_of, value};
 
 /// Updates that are no history: they are shown even if a session is resumed without a replay.
 const LIVE: [&str; 5] = [
@@ -46,14 +45,10 @@ pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: 
     let kind = message.text_at("/update/sessionUpdate").unwrap_or_default();
     if kind.is_empty() || ONLY_V2.contains(&&*kind) {
         let what = format!("an update `{kind}`, which v1 does not have");
-        return out.note(DialectEvent::Dropped, "update", what);
+        return out.dropped("update", what);
     }
     if session.quiet && !LIVE.contains(&&*kind) {
-        return out.note(
-            DialectEvent::Dropped,
-            "replay",
-            "the client asked for no history",
-        );
+        return out.dropped("replay", "the client asked for no history");
     }
     if WORK.contains(&&*kind) {
         session.turns.work(out);
@@ -70,7 +65,7 @@ pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: 
         "config_option_update" => {
             let is_known = session.options.replace(update);
             if let Some(whole) = session.options.whole() {
-                set(update, "configOptions", whole);
+                update.set("configOptions", whole);
             }
             !is_known
         }
@@ -78,8 +73,32 @@ pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: 
     };
     if is_shown {
         out.rule("update");
-        out.peer(message);
+        out.pass(message);
     }
+}
+
+/// Converts a permission request of the agent: v2 asks with a title and a subject.
+pub(super) fn permission<'a>(
+    session: &mut Session,
+    mut request: Message<'a>,
+    out: &mut Exchange<'a>,
+) {
+    let params = &mut request.body;
+    let call = params.value("toolCall");
+    let mut title = String::new();
+    if let Some(mut call) = call.filter(|call| call.kind() == Some(JsonType::Object)) {
+        session.see(&mut call, out);
+        session.tools.title(&call).clone_into(&mut title);
+        session.tools.convert(&mut call, out);
+        params.set("subject", object! { "type": "tool_call", "toolCall": call });
+    }
+    if title.is_empty() {
+        "Permission required".clone_into(&mut title);
+    }
+    params.set("title", title);
+    params.keep_only("sessionId title subject options");
+    out.rule("permission");
+    out.pass(request);
 }
 
 /// A part of a message. Returns whether it is shown, as the others.
@@ -89,23 +108,21 @@ fn chunk(
     update: &mut Node<'_>,
     out: &mut Exchange<'_>,
 ) -> bool {
-    let Some(mut block) = value(update, "content") else {
+    let Some(mut block) = update.value("content") else {
         return false;
     };
-    let messages = &mut session.turns.messages;
-    if speaker == Speaker::User && session.turns.echo.takes(&block) {
-        messages.split();
-        out.note(
-            DialectEvent::Dropped,
-            "echo",
-            "the agent repeats the user's message",
-        );
+    if speaker == Speaker::User && session.turns.repeats(&block) {
+        session.turns.messages.split();
+        out.dropped("echo", "the agent repeats the user's message");
         return false;
     }
-    let id = messages.id(speaker, text_of(update, "messageId").as_deref());
-    set(update, "messageId", Node::string(&id));
+    let given = update.text("messageId");
+    update.set(
+        "messageId",
+        session.turns.messages.id(speaker, given.as_deref()),
+    );
     content::to_v2(&mut block);
-    set(update, "content", block);
+    update.set("content", block);
     true
 }
 
@@ -117,39 +134,30 @@ fn tool_call(
 ) -> bool {
     let terminals = session.see(update, out);
     session.tools.convert(update, out);
-    set(update, "sessionUpdate", Node::string("tool_call_update"));
+    update.set("sessionUpdate", "tool_call_update");
     let members = update.members().map_or(0, |members| members.len());
     kind == "tool_call" || !terminals || members > 2
 }
 
 /// The agent's only plan.
 fn plan(update: &mut Node<'_>) -> bool {
-    let entries = value(update, "entries").unwrap_or_else(|| Node::raw(b"[]"));
-    remove(update, "entries");
-    set(update, "sessionUpdate", Node::string("plan_update"));
-    let plan = vec![
-        ("type", Node::string("items")),
-        ("planId", Node::string("main")),
-        ("entries", entries),
-    ];
-    set(update, "plan", Node::object(plan));
+    let entries = update.value("entries").unwrap_or(Node::Array(Vec::new()));
+    update.remove("entries");
+    update.set("sessionUpdate", "plan_update");
+    update.set(
+        "plan",
+        object! { "type": "items", "planId": "main", "entries": entries },
+    );
     true
 }
 
 /// A currency has three capital letters in v2.
 fn cost(update: &mut Node<'_>) -> bool {
-    if let Some(mut cost) = value(update, "cost") {
-        let currency = text_of(&cost, "currency").unwrap_or_default();
-        if currency.len() == 3 && currency.bytes().all(|letter| letter.is_ascii_alphabetic()) {
-            set(
-                &mut cost,
-                "currency",
-                Node::string(&currency.to_ascii_uppercase()),
-            );
-            set(update, "cost", cost);
-        } else {
-            remove(update, "cost");
-        }
+    if let Some(mut cost) = update.value("cost") {
+        let currency = cost.text("currency").unwrap_or_default();
+        let is_code = currency.len() == 3 && currency.bytes().all(|one| one.is_ascii_alphabetic());
+        cost.set("currency", currency.to_ascii_uppercase());
+        update.set("cost", is_code.then_some(cost));
     }
     true
 }
@@ -157,18 +165,16 @@ fn cost(update: &mut Node<'_>) -> bool {
 /// A change of the mode is one of an option.
 fn mode(session: &mut Session, update: &mut Node<'_>) -> bool {
     // The documentation of v1 has the second name.
-    let mode = text_of(update, "currentModeId").or_else(|| text_of(update, "modeId"));
+    let mode = update
+        .text("currentModeId")
+        .or_else(|| update.text("modeId"));
     let options = &mut session.options;
     let is_changed = mode.is_some_and(|mode| options.set_mode(&mode));
     let Some(whole) = options.whole().filter(|_| is_changed) else {
         return false;
     };
-    keep_only(update, &["_meta"]);
-    set(
-        update,
-        "sessionUpdate",
-        Node::string("config_option_update"),
-    );
-    set(update, "configOptions", whole);
+    update.keep_only("");
+    update.set("sessionUpdate", "config_option_update");
+    update.set("configOptions", whole);
     true
 }
