@@ -59,19 +59,6 @@ struct SideDialect {
     handshake: Detector,
 }
 
-/// What is done with an answer of the agent while its version is not known.
-#[derive(Debug)]
-pub(super) enum VersionAnswer {
-    /// It passes.
-    Pass,
-    /// The client gets this instead.
-    Send(Frame),
-    /// The agent is started again, and this is sent to it.
-    Retry(Frame),
-    /// This side speaks v2 and the other one v1; the answer is the first message that is converted.
-    Bridge(Side),
-}
-
 /// A dialect that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
@@ -239,22 +226,20 @@ impl DialectOptions {
         at: &Envelope,
         may_retry: bool,
         now: Instant,
-    ) -> VersionAnswer {
+    ) -> Answer {
         let Some(negotiation) = &mut self.negotiation else {
-            return VersionAnswer::Pass;
+            return Answer::Pass;
         };
         let answer = negotiation.answered(frame, at, may_retry, now);
         self.settle_versions();
-        match answer {
-            Answer::Pass => VersionAnswer::Pass,
-            Answer::Send(frame) => VersionAnswer::Send(frame),
-            Answer::Retry(frame) => VersionAnswer::Retry(frame),
-            Answer::Bridge(bridge) => {
-                let peer = bridge.peer();
-                self.sides[peer as usize].bridge = Some(bridge);
-                VersionAnswer::Bridge(peer)
-            }
-        }
+        answer
+    }
+
+    /// Converts what passes from now on. Returns the side that speaks v2.
+    pub(super) fn convert_by(&mut self, bridge: Box<VersionBridge>) -> Side {
+        let peer = bridge.peer();
+        self.sides[peer as usize].bridge = Some(bridge);
+        peer
     }
 
     /// Both sides are taken to speak the same version from now on.

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::dialect_options::VersionAnswer;
 use super::held_input::Held;
 use super::state::Conversation;
 use super::{Command, Outbox};
-use crate::dialect::versions::Offer;
+use crate::dialect::versions::{Answer, Offer};
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
@@ -36,16 +35,19 @@ impl Conversation {
             (Side::Agent, Kind::Result | Kind::Error) => {
                 let may_retry = self.links.agent_restarts && !self.is_ending();
                 match self.dialects.take_version(&frame, at, may_retry, now) {
-                    VersionAnswer::Pass => return self.pass_message(from, frame, at, now, out),
-                    VersionAnswer::Send(frame) => frame,
-                    VersionAnswer::Retry(offer) => {
+                    Answer::Pass => return self.pass_message(from, frame, at, now, out),
+                    Answer::Send(frame) => frame,
+                    Answer::Retry(offer) => {
                         out.command(Command::RestartAgent);
                         return self.enqueue(Side::Agent, offer, out);
                     }
-                    VersionAnswer::Bridge(Side::Agent) => {
-                        return self.translate_in(Side::Agent, frame, at, now, out);
-                    }
-                    VersionAnswer::Bridge(Side::Client) => frame,
+                    // The answer is the first message that is converted.
+                    Answer::Bridge(bridge) => match self.dialects.convert_by(bridge) {
+                        Side::Agent => {
+                            return self.translate_in(Side::Agent, frame, at, now, out);
+                        }
+                        Side::Client => frame,
+                    },
                 }
             }
             (Side::Client, Kind::Request) if self.dialects.has_no_version() => {

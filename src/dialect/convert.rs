@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::guess;
+use super::object::object;
 use super::table::{Converter, Way};
 use super::text::{self, JsonType};
 use super::tree::Node;
@@ -146,10 +147,7 @@ fn stringify(value: &Node<'_>) -> Option<Node<'static>> {
 
 /// A text content block.
 pub(super) fn text_block(text: &str) -> Node<'static> {
-    Node::object(vec![
-        ("type", Node::raw(b"\"text\"")),
-        ("text", Node::string(text)),
-    ])
+    object! { "type": "text", "text": text }
 }
 
 fn block_text(value: &Node<'_>) -> Option<String> {
@@ -161,11 +159,9 @@ fn block_text(value: &Node<'_>) -> Option<String> {
 }
 
 fn tool_text(text: &str) -> Node<'static> {
-    let item = Node::object(vec![
-        ("type", Node::raw(b"\"content\"")),
-        ("content", text_block(text)),
-    ]);
-    Node::Array(vec![item])
+    Node::Array(vec![
+        object! { "type": "content", "content": text_block(text) },
+    ])
 }
 
 /// All texts of tool content, one per line.
@@ -193,7 +189,7 @@ fn named_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
                 members.insert(0, (Cow::Borrowed(b"name"), name));
                 inner
             }
-            None => Node::object(vec![("name", name), ("value", inner)]),
+            None => object! { "name": name, "value": inner },
         }
     });
     Ok(Node::Array(named.collect()))

@@ -6,6 +6,7 @@
 //! agent offered. `permission` decides whether that answer is allowed.
 
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
 use crate::dialect::pointer::own_pointer;
@@ -75,14 +76,10 @@ impl Translator {
                 "reject" => "reject_once",
                 _ => "allow_always",
             };
-            Node::object(vec![
-                ("optionId", Node::string(id)),
-                ("name", Node::string(&name)),
-                ("kind", Node::string(kind)),
-            ])
+            object! { "optionId": id, "name": name, "kind": kind }
         };
-        let options = options.into_iter().map(option).collect();
-        message.set("/options", Node::Array(options));
+        let options: Vec<_> = options.into_iter().map(option).collect();
+        message.set("/options", options.into());
 
         let [session, update] = ["/sessionId", "/toolCall"].map(|at| message.json_at(at));
         let (Some(session), Some(update)) = (session, update) else {
@@ -111,29 +108,19 @@ fn write_confirmation(message: &mut Message<'_>, pending: &mut PendingRequest) {
     }
     let kind = message.text_at("/toolCall/kind").unwrap_or_default();
     let made = match (&*kind, input("command"), input("url")) {
-        ("edit", ..) => vec![("type", Node::string("edit"))],
+        ("edit", ..) => object! { "type": "edit" },
         ("execute", Some(command), _) => {
             let root = command.split_whitespace().next().unwrap_or_default();
-            vec![
-                ("type", Node::string("execute")),
-                ("command", Node::string(&command)),
-                ("rootCommand", Node::string(root)),
-            ]
+            object! { "type": "execute", "command": &*command, "rootCommand": root }
         }
-        ("fetch", _, Some(url)) => vec![
-            ("type", Node::string("fetch")),
-            ("urls", Node::Array(vec![Node::string(&url)])),
-        ],
+        ("fetch", _, Some(url)) => object! { "type": "fetch", "urls": vec![Node::from(url)] },
         _ => {
             let title = message.text_at("/toolCall/title");
             let title = title.unwrap_or_else(|| "Tool call".into());
-            vec![
-                ("type", Node::string("other")),
-                ("description", Node::string(&title)),
-            ]
+            object! { "type": "other", "description": title }
         }
     };
-    message.set("/toolCall/rawInput", Node::object(made));
+    message.set("/toolCall/rawInput", made);
 }
 
 /// `{"id": 1, "outcome": "allow"}` → a canonical outcome.
@@ -177,12 +164,7 @@ fn write_outcome(message: &mut Message<'_>, pending: &PendingRequest) {
     let is_selected = message.text_at("/outcome/outcome").as_deref() == Some("selected");
     let outcome = message.text_at("/outcome/optionId").filter(|_| is_selected);
     let number = pending.slot(NUMBER).unwrap_or(b"0").to_vec();
-    message.body = Node::object(vec![
-        ("id", Node::owned(number)),
-        (
-            "outcome",
-            Node::string(outcome.as_deref().unwrap_or("cancel")),
-        ),
-    ]);
+    let outcome = outcome.as_deref().unwrap_or("cancel");
+    message.body = object! { "id": Node::owned(number), "outcome": outcome };
     message.changed = true;
 }

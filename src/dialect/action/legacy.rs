@@ -13,6 +13,7 @@
 use super::state::{NUMBERED, WAITING, WAITING_BYTES};
 use crate::dialect::convert::text_block;
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::pending::{PendingRequest, Purpose};
 use crate::dialect::step::Step;
 use crate::dialect::table::Way;
@@ -86,10 +87,7 @@ impl Translator {
                     "" => "/",
                     known => known,
                 };
-                let body = Node::object(vec![
-                    ("cwd", Node::string(folder)),
-                    ("mcpServers", Node::Array(Vec::new())),
-                ]);
+                let body = object! { "cwd": folder, "mcpServers": Vec::new() };
                 let made = Message::new(Kind::Request, id, "session/new", body);
                 step.out.replies.push(made.frame(true));
             }
@@ -137,11 +135,9 @@ impl Translator {
         let Some((session, words)) = self.actions.stop_notice.take() else {
             return;
         };
-        let update = vec![
-            ("sessionUpdate", Node::string("agent_message_chunk")),
-            ("content", text_block(words)),
-        ];
-        let made = Message::update(Node::string(&session), Node::object(update)).frame(true);
+        let update =
+            object! { "sessionUpdate": "agent_message_chunk", "content": text_block(words) };
+        let made = Message::update(Node::string(&session), update).frame(true);
         if let Scanned::Message(at) = scan(&made, &Limits::default()) {
             let notice = self.translate(Way::Write, &made, &at);
             let mut frames = notice.frames(&made);

@@ -24,6 +24,7 @@
 
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
+use crate::dialect::object::object;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::step::Step;
@@ -251,10 +252,7 @@ impl Translator {
             return;
         }
         let made = if is_choice {
-            let update = Node::object(vec![
-                ("sessionUpdate", Node::string("current_mode_update")),
-                ("currentModeId", Node::string(&mode)),
-            ]);
+            let update = object! { "sessionUpdate": "current_mode_update", "currentModeId": mode };
             Message::update(Node::string(&session), update)
         } else {
             let mut list = Node::owned(known.to_vec());
@@ -288,10 +286,7 @@ pub(super) fn models_of_options(message: &mut Message<'_>) {
 
 /// A `config_option_update` with this list.
 fn options_update<'a>(session: &str, list: Node<'a>) -> Message<'a> {
-    let update = Node::object(vec![
-        ("sessionUpdate", Node::string("config_option_update")),
-        ("configOptions", list),
-    ]);
+    let update = object! { "sessionUpdate": "config_option_update", "configOptions": list };
     Message::update(Node::string(session), update)
 }
 
@@ -348,10 +343,9 @@ fn model_list(models: &[u8]) -> Option<Node<'static>> {
         first(&["currentModelId", "current_model_id"])?,
         first(&["availableModels", "available_models"])?,
     )?;
-    if let Some(meta) = text::member(models, "_meta") {
-        option.push(("_meta", Node::owned(meta.to_vec())));
-    }
-    Some(Node::object(option))
+    let meta = text::member(models, "_meta");
+    option.set("_meta", meta.map(|meta| Node::owned(meta.to_vec())));
+    Some(option)
 }
 
 /// `{currentModeId, availableModes}` as a config option; `None` when a part is missing.
@@ -359,42 +353,40 @@ fn mode_list(modes: &[u8]) -> Option<Node<'static>> {
     let all = text::member(modes, "availableModes")?;
     let current = text::member(modes, "currentModeId")?;
     text::items(all).next()?;
-    select_option((MODE, "Mode", "mode"), current, all).map(Node::object)
+    select_option((MODE, "Mode", "mode"), current, all)
 }
 
-/// The members of an option with these choices.
+/// An option with these choices.
 fn select_option(
     (id, name, category): (&str, &str, &str),
     current: &[u8],
     all: &[u8],
-) -> Option<Vec<(&'static str, Node<'static>)>> {
+) -> Option<Node<'static>> {
     if JsonType::of(current) != JsonType::String || JsonType::of(all) != JsonType::Array {
         return None;
     }
     let choices: Option<Vec<_>> = text::items(all).map(choice_of).collect();
-    Some(vec![
-        ("id", Node::string(id)),
-        ("name", Node::string(name)),
-        ("category", Node::string(category)),
-        ("type", Node::string("select")),
-        ("currentValue", Node::owned(current.to_vec())),
-        ("options", Node::Array(choices?)),
-    ])
+    Some(object! {
+        "id": id,
+        "name": name,
+        "category": category,
+        "type": "select",
+        "currentValue": Node::owned(current.to_vec()),
+        "options": choices?,
+    })
 }
 
 /// An option as `{currentModelId, availableModels}`; `None` when a part is missing.
 fn models_of(option: &[u8]) -> Option<Node<'static>> {
     let current = text::member(option, "currentValue")?;
     text::member(option, "options").filter(|all| JsonType::of(all) == JsonType::Array)?;
-    let models = choices(option).filter_map(model_of).collect();
-    let mut made = vec![
-        ("currentModelId", Node::owned(current.to_vec())),
-        ("availableModels", Node::Array(models)),
-    ];
-    if let Some(meta) = text::member(option, "_meta").filter(|_| member_is(option, "id", MODEL)) {
-        made.push(("_meta", Node::owned(meta.to_vec())));
-    }
-    Some(Node::object(made))
+    let models: Vec<_> = choices(option).filter_map(model_of).collect();
+    let meta = text::member(option, "_meta").filter(|_| member_is(option, "id", MODEL));
+    Some(object! {
+        "currentModelId": Node::owned(current.to_vec()),
+        "availableModels": models,
+        "_meta": meta.map(|meta| Node::owned(meta.to_vec())),
+    })
 }
 
 /// The choices of an option; a group contains choices of its own.
@@ -419,10 +411,8 @@ fn choice_of(model: &[u8]) -> Option<Node<'static>> {
     };
     let (id_name, id) = text_of(&["modelId", "model_id", "id", "value"])?;
     let (name_name, name) = text_of(&["name", "label"]).unwrap_or((id_name, id));
-    let mut choice = Node::object(vec![
-        ("value", Node::owned(id.to_vec())),
-        ("name", Node::owned(name.to_vec())),
-    ]);
+    let (id, name) = (Node::owned(id.to_vec()), Node::owned(name.to_vec()));
+    let mut choice = object! { "value": id, "name": name };
     for (raw, value) in text::members(model) {
         let member = text::unescape(raw)?;
         let at = match &*member {

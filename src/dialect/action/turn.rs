@@ -13,6 +13,7 @@
 //! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
 use crate::dialect::message::Message;
+use crate::dialect::object::object;
 use crate::dialect::pending::PendingRequest;
 use crate::dialect::permission::PermissionAnswer;
 use crate::dialect::step::Step;
@@ -57,11 +58,7 @@ impl Translator {
         let Some(known) = message.json_at(call_at) else {
             return;
         };
-        let mut made = Node::object(vec![
-            ("sessionUpdate", Node::raw(b"\"tool_call\"")),
-            ("toolCallId", Node::string(&call)),
-            ("title", Node::string(&title)),
-        ]);
+        let mut made = object! { "sessionUpdate": "tool_call", "toolCallId": call, "title": title };
         for (raw, value) in text::members(&known) {
             let Some(name) = text::unescape(raw) else {
                 continue;
@@ -122,11 +119,7 @@ pub(super) fn fail_turn(message: &mut Message<'_>) {
     let text = text.unwrap_or_else(|| "the agent says that the turn has failed".into());
     let data = message.body.to_static();
     message.kind = Kind::Error;
-    message.body = Node::object(vec![
-        ("code", Node::raw(b"-32603")),
-        ("message", Node::string(&text)),
-        ("data", data),
-    ]);
+    message.body = object! { "code": -32603, "message": text, "data": data };
     message.changed = true;
 }
 

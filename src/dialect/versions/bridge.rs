@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::exchange::{Exchange, Hop, INVALID_REQUEST, State, V2_DIALECT};
+use super::methods::{passes_to_agents, passes_to_clients, requested};
 use super::policies::VersionPolicies;
 use crate::dialect::library::{DialectError, Library};
 use crate::dialect::message::Message;
@@ -119,9 +120,15 @@ impl VersionBridge {
             },
             false => method_of(frame, &at),
         };
-        let message = Message::parse(frame, &at, method);
         let mut out = Exchange::new(from, self.now, self.policies);
-        match (at.kind, &*message.method) {
+        self.handle(Message::parse(frame, &at, method), &mut out);
+        self.deliver(out, made);
+    }
+
+    /// Does what is the same for both states, and leaves the rest to the state.
+    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+        let is_agent = (out.from == Hop::Peer) == (self.peer() == Side::Agent);
+        match (message.kind, &*message.method) {
             (Kind::Request, _) if !message.id.as_id().is_value() => {
                 let why = "a request needs an id that is a number or a string";
                 out.refuse("methods", &message.id, INVALID_REQUEST, why);
@@ -130,10 +137,24 @@ impl VersionBridge {
                 let why = "the connection is initialized already";
                 out.refuse("methods", &message.id, INVALID_REQUEST, why);
             }
-            (Kind::Result, "initialize") => self.state.initialized(message, &mut out),
-            _ => self.state.handle(message, &mut out),
+            (Kind::Request, _) => self.state.asked(message, out),
+            (Kind::Result, "initialize") => self.state.initialized(message, out),
+            (Kind::Result | Kind::Error, _) => self.state.answered(message, out),
+            (_, "$/cancel_request") => {
+                if let Some(id) = requested(&message) {
+                    self.state.withdrawn(&id, message, out);
+                }
+            }
+            (_, "session/update") if is_agent => self.state.updated(message, out),
+            (_, "elicitation/complete") if is_agent => out.pass(message),
+            (_, "session/cancel") if !is_agent => self.state.cancelled(message, out),
+            (_, method) if passes_to_clients(method) => out.pass(message),
+            (_, method) if passes_to_agents(method) && !is_agent => out.pass(message),
+            (_, method) => {
+                let what = format!("the other version has no notification {method}");
+                out.dropped("methods", what);
+            }
         }
-        self.deliver(out, made);
     }
 
     /// Adds what a state has made of a message.

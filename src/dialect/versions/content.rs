@@ -6,6 +6,7 @@ use percent_encoding::{AsciiSet, utf8_percent_encode};
 use regex_lite::Regex;
 
 use crate::dialect::PATH_SEGMENT;
+pub(super) use crate::dialect::convert::text_block;
 use crate::dialect::object::object;
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::Node;
@@ -102,11 +103,6 @@ pub(super) fn to_v2(block: &mut Node<'_>) {
 /// Whether v1 has blocks of that type.
 pub(super) fn is_block(kind: &str) -> bool {
     members_of(kind).is_some()
-}
-
-/// A block of that text.
-pub(super) fn text_block(text: &str) -> Node<'static> {
-    object! { "type": "text", "text": text }
 }
 
 /// A block as content of a tool call.

@@ -33,8 +33,16 @@ pub(super) trait State: Debug + Send + Sync {
     fn peer(&self) -> Side;
     /// The agent's result of `initialize`.
     fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>);
-    /// Any other message, from `out.from`.
-    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>);
+    /// A request.
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>);
+    /// Any other answer.
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>);
+    /// `session/update` of the agent.
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>);
+    /// `session/cancel` of the client.
+    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Exchange<'a>);
+    /// `$/cancel_request`, for the request with that id.
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>);
     /// When [`State::expire`] is due.
     fn deadline(&self) -> Option<Instant>;
     /// Does what is due at `out.now`.

@@ -51,17 +51,9 @@ pub(super) struct Elicitation {
     urls: bool,
 }
 
-/// The agent of v1.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AgentTraits {
-    pub(super) load: bool,
-    pub(super) resume: bool,
-    pub(super) list: bool,
-    pub(super) close: bool,
-    pub(super) delete: bool,
-    pub(super) fork: bool,
-    pub(super) logout: bool,
-}
+/// The methods of a v1 agent that it may lack.
+#[derive(Clone, Debug)]
+pub(super) struct AgentMethods(Vec<&'static str>);
 
 /// What the agent is offered.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +116,17 @@ const OF_AGENT: [(&str, &str, Said); 14] = [
     ("/_meta", "/_meta", Said::Same),
 ];
 
+/// Methods that an agent of v1 may lack, with the places of the capabilities that state them.
+const OPTIONAL: [(&str, &str); 7] = [
+    ("session/load", "/loadSession"),
+    ("session/resume", "/sessionCapabilities/resume"),
+    ("session/list", "/sessionCapabilities/list"),
+    ("session/close", "/sessionCapabilities/close"),
+    ("session/delete", "/sessionCapabilities/delete"),
+    ("session/fork", "/sessionCapabilities/fork"),
+    ("logout", "/auth/logout"),
+];
+
 /// What the relay says of itself to an agent of v1: it shows boolean options and terminals, and
 /// hosts neither files nor terminals.
 const RELAY: &[u8] = br#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"session":{"configOptions":{"boolean":{}}},"_meta":{"terminal_output":true}}"#;
@@ -172,20 +175,18 @@ impl Elicitation {
     }
 }
 
-impl AgentTraits {
+impl AgentMethods {
     /// What a v1 agent has stated in its result.
     pub(super) fn read(result: &Node<'_>) -> Self {
         let stated = result.value("agentCapabilities").unwrap_or(Node::Absent);
-        let session = |name: &str| is_marked(&stated, &format!("/sessionCapabilities/{name}"));
-        Self {
-            load: is_true(&stated, "/loadSession"),
-            resume: session("resume"),
-            list: session("list"),
-            close: session("close"),
-            delete: session("delete"),
-            fork: session("fork"),
-            logout: is_marked(&stated, "/auth/logout"),
-        }
+        let is_there = |place: &str| is_marked(&stated, place) || is_true(&stated, place);
+        let known = OPTIONAL.into_iter().filter(|(_, place)| is_there(place));
+        Self(known.map(|(method, _)| method).collect())
+    }
+
+    /// Whether the agent has that method.
+    pub(super) fn has(&self, method: &str) -> bool {
+        self.0.contains(&method)
     }
 }
 
@@ -278,7 +279,7 @@ pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: 
 /// The result of a v1 agent in v2.
 pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
     let body = &message.body;
-    let traits = AgentTraits::read(body);
+    let known = AgentMethods::read(body);
     let stated = body.value("agentCapabilities");
     let has_sse = is_true(body, "/agentCapabilities/mcpCapabilities/sse");
     let base = Node::raw(br#"{"session":{"mcp":{"stdio":{}}}}"#);
@@ -293,13 +294,8 @@ pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>)
         "authMethods": body.value("authMethods").unwrap_or(Node::Array(Vec::new())),
         "_meta": body.value("_meta"),
     };
-    let methods = [
-        (traits.list, "session/list"),
-        (traits.resume, "session/resume"),
-        (traits.close, "session/close"),
-    ];
-    let lacks = methods.into_iter().filter(|(has, _)| !has);
-    let emulated: Vec<_> = lacks.map(|(_, method)| method).collect();
+    let mut emulated = vec!["session/list", "session/resume", "session/close"];
+    emulated.retain(|method| !known.has(method));
     let dropped: &[&str] = if has_sse {
         &["mcpCapabilities.sse"]
     } else {

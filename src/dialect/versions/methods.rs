@@ -73,12 +73,6 @@ pub(super) fn passes_to_clients(method: &str) -> bool {
     method.starts_with('_') || method.starts_with("mcp/")
 }
 
-/// Reports a notification that is not passed on.
-pub(super) fn ignore(message: &Message<'_>, out: &mut Exchange<'_>) {
-    let what = format!("the other version has no notification {}", message.method);
-    out.dropped("methods", what);
-}
-
 /// The request that a notification about one is about.
 pub(super) fn requested(message: &Message<'_>) -> Option<IdBuf> {
     let id = message.body.member("requestId")?;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::bridge::VersionBridge;
 use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, State, error};
 use super::initialize::{
-    AgentTraits, ClientTraits, Elicitation, Offered, Version, client_tools, offer, starts_servers,
+    AgentMethods, ClientTraits, Elicitation, Offered, Version, client_tools, offer, starts_servers,
 };
 use super::policies::{HybridInitialize, VersionPolicies};
 use super::to_v1::ToV1;
@@ -227,7 +227,7 @@ impl Negotiation {
             }
             (Version::Two, Version::One) => {
                 let stated = params.value("capabilities").unwrap_or(Node::Absent);
-                let agent = AgentTraits::read(&message.body);
+                let agent = AgentMethods::read(&message.body);
                 Box::new(ToV2::new(Elicitation::read(&stated), agent))
             }
         };

@@ -13,10 +13,8 @@ use crate::dialect::versions::exchange::{
     CANCELLED, Exchange, Hop, INVALID_PARAMS, State, error_code, result,
 };
 use crate::dialect::versions::initialize::{ClientTraits, result_to_v1};
-use crate::dialect::versions::methods::{
-    close, ignore, no_decision, passes_to_agents, passes_to_clients, requested,
-};
-use crate::jsonrpc::{Kind, PendingRequests, Side};
+use crate::dialect::versions::methods::{close, no_decision, passes_to_clients};
+use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
 /// The state.
 #[derive(Debug)]
@@ -81,20 +79,54 @@ impl State for ToV1 {
         result_to_v1(result, &self.tools, out);
     }
 
-    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match (message.kind, out.from) {
-            (Kind::Request, Hop::Peer) => self.agent_asks(message, out),
-            (Kind::Request, Hop::Other) => self.client_asks(message, out),
-            (Kind::Notification, Hop::Peer) => self.agent_tells(message, out),
-            (Kind::Notification, Hop::Other) => self.client_tells(message, out),
-            (_, Hop::Peer) => match self.asked.remove(message.id.as_id()) {
-                Some((_, asked)) => self.agent_answers(message, asked, out),
-                None => out.pass(message),
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>) {
+        match out.from {
+            Hop::Peer => self.agent_asks(request, out),
+            Hop::Other => self.client_asks(request, out),
+        }
+    }
+
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>) {
+        match out.from {
+            Hop::Peer => match self.asked.remove(answer.id.as_id()) {
+                Some((_, asked)) => self.agent_answers(answer, asked, out),
+                None => out.pass(answer),
             },
-            (_, Hop::Other) => match self.asking.remove(message.id.as_id()) {
-                Some((_, asked)) => self.client_answers(message, asked, out),
-                None => out.pass(message),
+            Hop::Other => match self.asking.remove(answer.id.as_id()) {
+                Some((_, asked)) => self.client_answers(answer, asked, out),
+                None => out.pass(answer),
             },
+        }
+    }
+
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>) {
+        self.update(&update, out);
+    }
+
+    fn cancelled<'a>(&mut self, mut note: Message<'a>, out: &mut Exchange<'a>) {
+        let session = note.session();
+        if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {
+            session.turns.cancel();
+        }
+        close(&mut note, out);
+        out.pass(note);
+    }
+
+    /// In v1 the prompt is the turn, in v2 it ends at once.
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>) {
+        let id = id.as_id();
+        let is_open = match out.from {
+            Hop::Peer => self.asking.get(id).is_some(),
+            Hop::Other => match self.sessions.prompted(id) {
+                Some(session) => {
+                    out.rule("turns");
+                    return out.pass(Message::cancel(&session));
+                }
+                None => self.asked.get(id).is_some(),
+            },
+        };
+        if is_open {
+            out.pass(note);
         }
     }
 
@@ -137,51 +169,6 @@ impl ToV1 {
         if !self.sessions.holds(&id, message, out) {
             update.add_meta(message.body.value("_meta"));
             self.session(&id).update(&update, out);
-        }
-    }
-
-    /// A notification of the agent.
-    fn agent_tells<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match &*message.method {
-            "session/update" => self.update(&message, out),
-            "$/cancel_request" => {
-                if requested(&message).is_some_and(|id| self.asking.get(id.as_id()).is_some()) {
-                    out.pass(message);
-                }
-            }
-            "elicitation/complete" => out.pass(message),
-            method if passes_to_clients(method) => out.pass(message),
-            _ => ignore(&message, out),
-        }
-    }
-
-    /// A notification of the client.
-    fn client_tells<'a>(&mut self, mut message: Message<'a>, out: &mut Exchange<'a>) {
-        match &*message.method {
-            "session/cancel" => {
-                let session = message.session();
-                if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {
-                    session.turns.cancel();
-                }
-                close(&mut message, out);
-                out.pass(message);
-            }
-            "$/cancel_request" => self.client_withdraws(message, out),
-            method if passes_to_agents(method) => out.pass(message),
-            _ => ignore(&message, out),
-        }
-    }
-
-    /// The client withdraws a request: in v1 the prompt is the turn, in v2 it ends at once.
-    fn client_withdraws<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let Some(id) = requested(&message) else {
-            return;
-        };
-        if let Some(session) = self.sessions.prompted(id.as_id()) {
-            out.rule("turns");
-            out.pass(Message::cancel(&session));
-        } else if self.asked.get(id.as_id()).is_some() {
-            out.pass(message);
         }
     }
 

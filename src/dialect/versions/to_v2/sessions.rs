@@ -8,7 +8,7 @@ use crate::dialect::object::object;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::drop_odd_date;
 use crate::dialect::versions::exchange::{Exchange, INVALID_PARAMS, NOT_FOUND, error, result};
-use crate::dialect::versions::initialize::AgentTraits;
+use crate::dialect::versions::initialize::AgentMethods;
 use crate::dialect::versions::methods::close;
 use crate::jsonrpc::{IdBuf, Kind};
 
@@ -18,7 +18,7 @@ const MAX_SESSIONS: usize = 1024;
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    agent: AgentTraits,
+    agent: AgentMethods,
     all: LinkedHashMap<Box<str>, Session>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Restored {
 }
 
 impl Sessions {
-    pub(super) fn new(agent: AgentTraits) -> Self {
+    pub(super) fn new(agent: AgentMethods) -> Self {
         Self {
             agent,
             all: LinkedHashMap::new(),
@@ -81,7 +81,9 @@ impl Sessions {
         let from = replay.map(|replay| replay.text("type").unwrap_or_default());
         let is_open = self.all.contains_key(&*id) && !self.is_closing(&id);
         let refusal = match from.as_deref() {
-            Some("start") if !self.agent.load => "the agent cannot replay a session".to_owned(),
+            Some("start") if !self.agent.has("session/load") => {
+                "the agent cannot replay a session".to_owned()
+            }
             Some("start") | None => String::new(),
             Some(from) => format!("replayFrom `{from}` is not supported"),
         };
@@ -90,12 +92,12 @@ impl Sessions {
             return None;
         }
         let is_replayed = from.is_some();
-        if is_replayed || !self.agent.resume {
+        if is_replayed || !self.agent.has("session/resume") {
             message.method = "session/load".into();
         }
-        if !is_replayed && !self.agent.resume {
+        if !is_replayed && !self.agent.has("session/resume") {
             out.emulated("resume", "the agent has no session/resume");
-            if !self.agent.load {
+            if !self.agent.has("session/load") {
                 match self.all.get(&*id).filter(|_| is_open) {
                     Some(session) => {
                         session.turns.snapshot(out);
@@ -167,7 +169,7 @@ impl Sessions {
 
     /// `session/list`. Returns whether the agent is asked.
     pub(super) fn list<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
-        if self.agent.list {
+        if self.agent.has("session/list") {
             out.pass(message);
             return true;
         }
@@ -184,7 +186,7 @@ impl Sessions {
     /// `session/close`. Returns whether the agent is asked.
     pub(super) fn close<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
         let session = message.session().and_then(|id| self.all.get_mut(&*id));
-        if self.agent.close {
+        if self.agent.has("session/close") {
             if let Some(session) = session {
                 session.turns.refuse_queue(out);
             }
@@ -201,11 +203,7 @@ impl Sessions {
 
     /// `session/delete`, `session/fork` and `logout`. Returns whether the agent is asked.
     pub(super) fn optional<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
-        let has = match &*message.method {
-            "session/delete" => self.agent.delete,
-            "session/fork" => self.agent.fork,
-            _ => self.agent.logout,
-        };
+        let has = self.agent.has(&message.method);
         match has {
             true => out.pass(message),
             false => out.unknown(&message),

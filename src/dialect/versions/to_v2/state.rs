@@ -14,12 +14,12 @@ use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::exchange::{Exchange, Hop, INVALID_PARAMS, State, result};
-use crate::dialect::versions::initialize::{AgentTraits, Elicitation, result_to_v2};
+use crate::dialect::versions::initialize::{AgentMethods, Elicitation, result_to_v2};
 use crate::dialect::versions::methods::{
-    close, ignore, no_decision, passes_to_agents, passes_to_clients, requested,
+    close, no_decision, passes_to_agents, passes_to_clients, requested,
 };
 use crate::dialect::versions::waiting::Early;
-use crate::jsonrpc::{Kind, PendingRequests, Side};
+use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
 /// Requests of the client for a session that is open.
 const NEED_SESSION: [&str; 3] = [
@@ -80,14 +80,57 @@ impl State for ToV2 {
         result_to_v2(result, out);
     }
 
-    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match (message.kind, out.from) {
-            (Kind::Request, Hop::Peer) => self.client_asks(message, out),
-            (Kind::Request, Hop::Other) => self.agent_asks(message, out),
-            (Kind::Notification, Hop::Peer) => self.client_tells(message, out),
-            (Kind::Notification, Hop::Other) => self.agent_tells(message, out),
-            (_, Hop::Peer) => self.client_answers(message, out),
-            (_, Hop::Other) => self.agent_answers(message, out),
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>) {
+        match out.from {
+            Hop::Peer => self.client_asks(request, out),
+            Hop::Other => self.agent_asks(request, out),
+        }
+    }
+
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>) {
+        match out.from {
+            Hop::Peer => self.client_answers(answer, out),
+            Hop::Other => self.agent_answers(answer, out),
+        }
+    }
+
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>) {
+        let id = update.session().unwrap_or_default();
+        match self.sessions.known(&id) {
+            Some(session) if session.turns.is_closed() => {
+                out.dropped("close", "an update of a session that was closed");
+            }
+            Some(session) => updates::convert(session, update, out),
+            None if self.early.is_expecting() => match self.early.hold(id, &update) {
+                true => out.note(
+                    DialectEvent::Held,
+                    "update",
+                    "it waits for the result with its session",
+                ),
+                false => out.dropped("update", "an early update of a new session: too many wait"),
+            },
+            None => updates::convert(self.sessions.get(&id), update, out),
+        }
+    }
+
+    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Exchange<'a>) {
+        let session = note.session().and_then(|id| self.sessions.known(&id));
+        if session.is_none_or(|session| session.turns.cancel(out)) {
+            out.pass(note);
+        }
+    }
+
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>) {
+        let is_passed = match out.from {
+            Hop::Peer => {
+                let cancel = |session: &mut Session| session.turns.cancel_prompt(id, out);
+                let found = self.sessions.iter_mut().find_map(cancel);
+                found.unwrap_or_else(|| self.asked.get(id.as_id()).is_some())
+            }
+            Hop::Other => self.asking.get(id.as_id()).is_some(),
+        };
+        if is_passed {
+            out.pass(note);
         }
     }
 
@@ -104,7 +147,7 @@ impl State for ToV2 {
 }
 
 impl ToV2 {
-    pub(in crate::dialect::versions) fn new(elicitation: Elicitation, agent: AgentTraits) -> Self {
+    pub(in crate::dialect::versions) fn new(elicitation: Elicitation, agent: AgentMethods) -> Self {
         Self {
             elicitation,
             sessions: Sessions::new(agent),
@@ -194,26 +237,6 @@ impl ToV2 {
         }))
     }
 
-    /// A notification of the client.
-    fn client_tells<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let is_passed = match &*message.method {
-            "session/cancel" => match message.session().and_then(|id| self.sessions.known(&id)) {
-                Some(session) => session.turns.cancel(out),
-                None => true,
-            },
-            "$/cancel_request" => requested(&message).is_some_and(|id| {
-                let cancel = |session: &mut Session| session.turns.cancel_prompt(&id, out);
-                let found = self.sessions.iter_mut().find_map(cancel);
-                found.unwrap_or_else(|| self.asked.get(id.as_id()).is_some())
-            }),
-            method if passes_to_agents(method) => true,
-            _ => return ignore(&message, out),
-        };
-        if is_passed {
-            out.pass(message);
-        }
-    }
-
     /// An answer of the client.
     fn client_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
         let Some((_, asked)) = self.asking.remove(answer.id.as_id()) else {
@@ -290,40 +313,6 @@ impl ToV2 {
         })
     }
 
-    /// A notification of the agent.
-    fn agent_tells<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        match &*message.method {
-            "session/update" => self.update(message, out),
-            "$/cancel_request" => {
-                if requested(&message).is_some_and(|id| self.asking.get(id.as_id()).is_some()) {
-                    out.pass(message);
-                }
-            }
-            "elicitation/complete" => out.pass(message),
-            method if passes_to_clients(method) => out.pass(message),
-            _ => ignore(&message, out),
-        }
-    }
-
-    fn update<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let id = message.session().unwrap_or_default();
-        match self.sessions.known(&id) {
-            Some(session) if session.turns.is_closed() => {
-                out.dropped("close", "an update of a session that was closed");
-            }
-            Some(session) => updates::convert(session, message, out),
-            None if self.early.is_expecting() => match self.early.hold(id, &message) {
-                true => out.note(
-                    DialectEvent::Held,
-                    "update",
-                    "it waits for the result with its session",
-                ),
-                false => out.dropped("update", "an early update of a new session: too many wait"),
-            },
-            None => updates::convert(self.sessions.get(&id), message, out),
-        }
-    }
-
     /// An answer of the agent.
     fn agent_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
         if answer.method == "session/prompt" {
@@ -341,7 +330,7 @@ impl ToV2 {
             FromClient::Make(params) => {
                 let made = self.sessions.made(&params, answer, out);
                 for held in self.early.release(made.as_deref()).into_iter().flatten() {
-                    self.update(held, out);
+                    self.updated(held, out);
                 }
             }
             FromClient::Restore(restored) => self.sessions.restored(&restored, answer, out),
