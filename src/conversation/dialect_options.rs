@@ -11,7 +11,7 @@ use crate::dialect::versions::{
     Answer, Negotiation, Offer, V2_DIALECT, Version, VersionBridge, VersionPolicies,
 };
 use crate::dialect::{
-    self, Detector, DialectError, Library, Program, Translation, Translator, Way,
+    self, DetectedDialect, Detector, DialectError, Library, Program, Translation, Translator, Way,
 };
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Side};
 
@@ -57,15 +57,6 @@ struct SideDialect {
     /// Among how many more of its messages its dialect may still be detected.
     detect_in: u8,
     handshake: Detector,
-}
-
-/// A dialect that was detected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detection {
-    /// Its name.
-    pub dialect: String,
-    /// By what, as a clause for the log.
-    pub by: String,
 }
 
 impl DialectChoice {
@@ -190,15 +181,14 @@ impl DialectOptions {
 
     /// Ends the negotiation once both versions are known.
     fn settle_versions(&mut self) {
-        let Some(negotiation) = self
-            .negotiation
-            .take_if(|negotiation| negotiation.is_done())
-        else {
+        let negotiation = self.negotiation.as_ref();
+        let Some(spoken) = negotiation.and_then(|negotiation| negotiation.spoken()) else {
             return;
         };
-        for (own, version) in self.sides.iter_mut().zip(negotiation.spoken()) {
+        self.negotiation = None;
+        for (own, version) in self.sides.iter_mut().zip(spoken) {
             // Tables are for dialects of v1.
-            if version == Some(Version::Two) {
+            if version == Version::Two {
                 own.translator = None;
                 own.detect_in = 0;
                 own.is_v2 = true;
@@ -277,7 +267,7 @@ impl DialectOptions {
         frame: &Frame,
         at: &Envelope,
         request_method: Option<&[u8]>,
-    ) -> Option<Detection> {
+    ) -> Option<DetectedDialect> {
         if !self.is_detecting(side) {
             return None;
         }
@@ -299,20 +289,14 @@ impl DialectOptions {
             // It passes, or the negotiation makes a bridge of it.
             own.translator = None;
             own.is_v2 = true;
-            return Some(Detection {
-                dialect: found.dialect,
-                by: found.by,
-            });
+            return Some(found);
         }
         let program = self.library.program(&found.dialect).ok()?;
         own.switch_to(side, program, &at.id(frame).to_owned(), request_method);
         if let Some(translator) = &mut own.translator {
             translator.set_cwd(&self.folder);
         }
-        Some(Detection {
-            dialect: found.dialect,
-            by: found.by,
-        })
+        Some(found)
     }
 
     /// The side whose messages are converted between versions: it speaks v2, and the other one v1.

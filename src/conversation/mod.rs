@@ -64,10 +64,11 @@ mod trace_context;
 mod translation;
 mod versions;
 
+pub use crate::dialect::DetectedDialect as Detection;
 /// The parts of a note about a dialect.
 pub use crate::dialect::versions::V2_DIALECT;
 pub use crate::dialect::{DialectEvent, FiredRule};
-pub use dialect_options::{Detection, DialectChoice, DialectOptions};
+pub use dialect_options::{DialectChoice, DialectOptions};
 pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 pub use non_json::LogRedaction;
 pub use note::Note;

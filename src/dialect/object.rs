@@ -15,6 +15,9 @@ macro_rules! object {
 }
 pub(super) use object;
 
+/// A value that outlives its message.
+pub(super) type Json = Node<'static>;
+
 /// The member that every object may have.
 const META: &str = "_meta";
 /// The member of it under which the bridge says what it has done.
@@ -39,14 +42,24 @@ impl<'a> Node<'a> {
     }
 
     /// The member of that name, unless it is `null`.
-    pub(super) fn value(&self, name: &str) -> Option<Node<'static>> {
+    pub(super) fn value(&self, name: &str) -> Option<Json> {
         let found = self.member(name)?;
         (found.kind() != JsonType::Null).then(|| Node::owned(found.json().into_owned()))
+    }
+
+    /// The member of that name; absent when it is not there, or `null`.
+    pub(super) fn part(&self, name: &str) -> Json {
+        self.value(name).unwrap_or(Node::Absent)
     }
 
     /// The text of a member that is a string.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         text::string(&self.member(name)?.json()).map(Cow::into_owned)
+    }
+
+    /// The text of a member; empty when it is no string.
+    pub(super) fn word(&self, name: &str) -> String {
+        self.text(name).unwrap_or_default()
     }
 
     /// The text of a member that identifies something; one that is too long to be remembered is
@@ -67,10 +80,15 @@ impl<'a> Node<'a> {
     }
 
     /// The elements of a member that is an array.
-    pub(super) fn array(&self, name: &str) -> Option<Vec<Node<'static>>> {
+    pub(super) fn array(&self, name: &str) -> Option<Vec<Json>> {
         let found = self.member(name)?.json();
         let items = text::items(&found).map(|item| Node::owned(item.to_vec()));
         (JsonType::of(&found) == JsonType::Array).then(|| items.collect())
+    }
+
+    /// The elements of a member; none when it is no array.
+    pub(super) fn list(&self, name: &str) -> Vec<Json> {
+        self.array(name).unwrap_or_default()
     }
 
     /// Sets a member; it is removed if the value is absent.
@@ -92,11 +110,7 @@ impl<'a> Node<'a> {
     }
 
     /// Changes a member that is there and not `null`.
-    pub(super) fn change<T>(
-        &mut self,
-        name: &'static str,
-        change: impl FnOnce(&mut Node<'static>) -> T,
-    ) {
+    pub(super) fn change<T>(&mut self, name: &'static str, change: impl FnOnce(&mut Json) -> T) {
         if let Some(mut value) = self.value(name) {
             change(&mut value);
             self.set(name, value);
@@ -107,7 +121,7 @@ impl<'a> Node<'a> {
     pub(super) fn change_each<T>(
         &mut self,
         name: &'static str,
-        mut change: impl FnMut(&mut Node<'static>) -> T,
+        mut change: impl FnMut(&mut Json) -> T,
     ) {
         if let Some(mut all) = self.array(name) {
             for one in &mut all {
@@ -133,7 +147,7 @@ impl<'a> Node<'a> {
     }
 
     /// A copy of the object with these members and its `_meta`, as [`Node::keep_only`] leaves it.
-    pub(super) fn only(&self, names: &str) -> Node<'static> {
+    pub(super) fn only(&self, names: &str) -> Json {
         let mut view = match self {
             Self::Raw(text) => Node::raw(text),
             other => other.clone(),

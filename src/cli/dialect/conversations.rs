@@ -12,48 +12,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::conversation::{
-    Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox,
-};
+use super::version_chain::Relay;
+use crate::conversation::{Command, DialectChoice};
 use crate::dialect::versions::{HybridInitialize, VersionPolicies};
 use crate::dialect::{Library, VectorResult};
-use crate::jsonrpc::{Frame, Limits, Side, reply};
+use crate::jsonrpc::{Frame, Side, reply};
 
-/// One conversation.
+/// One conversation; other members are for readers of the file.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Script {
     pub(super) name: String,
-    #[serde(rename = "topology", default)]
-    _topology: Option<IgnoredAny>,
     #[serde(default)]
     policies: HashMap<String, String>,
     steps: Vec<Step>,
-    #[serde(rename = "note", default)]
-    _note: Option<IgnoredAny>,
-    #[serde(rename = "agent_version", default)]
-    _agent_version: Option<IgnoredAny>,
-    #[serde(rename = "client_version", default)]
-    _client_version: Option<IgnoredAny>,
-    #[serde(rename = "v2rev", default)]
-    _v2rev: Option<IgnoredAny>,
-    #[serde(rename = "unstable", default)]
-    _unstable: Option<IgnoredAny>,
-    #[serde(rename = "legacy", default)]
-    _legacy: Option<IgnoredAny>,
-    #[serde(rename = "quirk", default)]
-    _quirk: Option<IgnoredAny>,
-    #[serde(rename = "control", default)]
-    _control: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    from: Option<Peer>,
+    from: Option<Side>,
     #[serde(rename = "in")]
     input: Option<Value>,
     after_ms: Option<u64>,
@@ -64,24 +43,16 @@ struct Step {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Output {
-    to: Peer,
+    to: Side,
     msg: Value,
     /// It goes to an agent that was started again.
     #[serde(default)]
     fresh: bool,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum Peer {
-    Client,
-    Agent,
-}
-
 /// The relay in virtual time.
 struct Run {
-    conversation: Conversation,
-    outbox: Outbox,
+    relay: Relay,
     now: Instant,
     /// The agent is started again, and has received nothing since.
     is_fresh: bool,
@@ -144,7 +115,7 @@ impl Script {
                     break;
                 }
             };
-            for peer in [Peer::Client, Peer::Agent] {
+            for peer in [Side::Client, Side::Agent] {
                 let expected: Vec<_> = step.out.iter().filter(|out| out.to == peer).collect();
                 if let Err(fault) = run.names.compare(peer, &expected, &got[peer as usize]) {
                     faults.push(format!("step {at}: {fault}"));
@@ -157,20 +128,10 @@ impl Script {
 
 impl Run {
     fn new(library: &Arc<Library>, policies: VersionPolicies) -> Result<Self, String> {
-        let limits = Arc::new(Limits::default());
         let plain = DialectChoice::Canonical;
-        let dialects = DialectOptions::new(library, &plain, &plain)
-            .map_err(|error| error.to_string())?
-            .with_versions(Arc::clone(&limits), policies, [None; 2]);
-        let traits = LinkTraits {
-            client_half_close: true,
-            agent_half_close: true,
-            agent_restarts: true,
-            ..LinkTraits::default()
-        };
+        let relay = Relay::new(library, [&plain; 2], policies, [None; 2]);
         Ok(Self {
-            outbox: Outbox::new(&limits),
-            conversation: Conversation::new(limits, traits, dialects),
+            relay: relay.map_err(|error| error.to_string())?,
             now: Instant::now(),
             is_fresh: false,
             names: Names::default(),
@@ -179,51 +140,47 @@ impl Run {
 
     /// Does a step; returns what each side gets, and whether it is a new agent.
     fn take(&mut self, step: &Step) -> Result<[VecDeque<(Value, bool)>; 2], String> {
+        let Relay {
+            conversation,
+            outbox,
+        } = &mut self.relay;
         match (step.from, &step.input, step.after_ms) {
             (Some(from), Some(input), None) if *input == json!({"eof": true}) => {
                 let how = "ended its stream".to_owned();
-                let (now, out) = (self.now, &mut self.outbox);
-                self.conversation.handle_eof(from.side(), how, now, out);
+                conversation.handle_eof(from, how, self.now, outbox);
             }
             (Some(from), Some(input), None) => {
                 let input = self.names.input(from, input);
                 let frame = Frame::from(input.to_string().into_bytes());
-                let (now, out) = (self.now, &mut self.outbox);
-                self.conversation.handle_frame(from.side(), frame, now, out);
+                conversation.handle_frame(from, frame, self.now, outbox);
             }
-            (None, None, Some(ms)) => self.wait(Duration::from_millis(ms)),
+            (None, None, Some(ms)) => {
+                let until = self.now + Duration::from_millis(ms);
+                self.relay.wait(self.now, until);
+                self.now = until;
+            }
             _ => return Err("a step has `from` and `in`, or `after_ms`".to_owned()),
         }
         let mut got = [VecDeque::new(), VecDeque::new()];
-        while let Some(command) = self.outbox.pop_command() {
+        while let Some(command) = self.relay.outbox.pop_command() {
             self.is_fresh |= command == Command::RestartAgent;
         }
-        for peer in [Peer::Client, Peer::Agent] {
-            while let Some(frame) = self.outbox.pop(peer.side()) {
-                let fresh = peer == Peer::Agent && std::mem::take(&mut self.is_fresh);
+        for peer in [Side::Client, Side::Agent] {
+            while let Some(frame) = self.relay.outbox.pop(peer) {
+                let fresh = peer == Side::Agent && std::mem::take(&mut self.is_fresh);
                 let message = serde_json::from_slice(frame.as_bytes());
                 let message = message.map_err(|error| format!("no JSON was sent: {error}"))?;
                 got[peer as usize].push_back((message, fresh));
             }
         }
-        while self.outbox.pop_note().is_some() {}
+        while self.relay.outbox.pop_note().is_some() {}
         Ok(got)
-    }
-
-    /// Lets time pass; what is due happens at its time.
-    fn wait(&mut self, time: Duration) {
-        let until = self.now + time;
-        while let Some(at) = self.conversation.poll_timeout().filter(|at| *at <= until) {
-            self.now = self.now.max(at);
-            self.conversation.handle_timeout(self.now, &mut self.outbox);
-        }
-        self.now = until;
     }
 }
 
 impl Names {
     /// A message of the script as the relay knows it: with the ids that the relay has made.
-    fn input(&self, from: Peer, message: &Value) -> Value {
+    fn input(&self, from: Side, message: &Value) -> Value {
         let mut message = self.replace(message, &self.actual);
         let actual = |id: &Value| self.ids[from as usize].get(&id.to_string()).cloned();
         let place = match message.get("method") {
@@ -241,11 +198,11 @@ impl Names {
     /// Compares what a side gets.
     fn compare(
         &mut self,
-        peer: Peer,
+        peer: Side,
         expected: &[&Output],
         got: &VecDeque<(Value, bool)>,
     ) -> Result<(), String> {
-        let name = peer.side().name();
+        let name = peer.name();
         for (at, expected) in expected.iter().enumerate() {
             let Some((message, fresh)) = got.get(at) else {
                 return Err(format!("the {name} does not get {}", expected.msg));
@@ -306,7 +263,7 @@ impl Names {
     }
 
     /// Learns the id of a request that the relay has made.
-    fn learn_id(&mut self, peer: Peer, expected: &Value, actual: &Value) {
+    fn learn_id(&mut self, peer: Side, expected: &Value, actual: &Value) {
         let is_request = expected.get("method").is_some() && actual.get("method").is_some();
         if let (Some(wanted), Some(own), true) = (expected.get("id"), actual.get("id"), is_request)
             && wanted != own
@@ -330,15 +287,6 @@ impl Names {
                 Value::Object(replaced.collect())
             }
             _ => value.clone(),
-        }
-    }
-}
-
-impl Peer {
-    const fn side(self) -> Side {
-        match self {
-            Self::Client => Side::Client,
-            Self::Agent => Side::Agent,
         }
     }
 }

@@ -15,8 +15,51 @@ use crate::jsonrpc::{Frame, Limits, Side};
 
 /// The relays that a message passes.
 pub(super) struct VersionChain {
-    hops: Vec<(Conversation, Outbox)>,
+    hops: Vec<Relay>,
     began: Instant,
+}
+
+/// A relay in virtual time.
+pub(super) struct Relay {
+    pub(super) conversation: Conversation,
+    pub(super) outbox: Outbox,
+}
+
+impl Relay {
+    /// A relay between two dialects; `versions` are those of the client and the agent that are not
+    /// left to `initialize`.
+    ///
+    /// # Errors
+    /// A dialect is not known.
+    pub(super) fn new(
+        library: &Arc<Library>,
+        [client, agent]: [&DialectChoice; 2],
+        policies: VersionPolicies,
+        versions: [Option<Version>; 2],
+    ) -> Result<Self, DialectError> {
+        let traits = LinkTraits {
+            client_half_close: true,
+            agent_half_close: true,
+            agent_restarts: true,
+            ..LinkTraits::default()
+        };
+        let limits = Arc::new(Limits::default());
+        let options = DialectOptions::new(library, client, agent)?;
+        let options = options.with_versions(Arc::clone(&limits), policies, versions);
+        Ok(Self {
+            outbox: Outbox::new(&limits),
+            conversation: Conversation::new(limits, traits, options),
+        })
+    }
+
+    /// Lets time pass until then; what is due happens at its time, but not before `now`.
+    pub(super) fn wait(&mut self, now: Instant, until: Instant) {
+        let due = |conversation: &Conversation| conversation.poll_timeout();
+        while let Some(at) = due(&self.conversation).filter(|at| *at <= until) {
+            self.conversation
+                .handle_timeout(at.max(now), &mut self.outbox);
+        }
+    }
 }
 
 impl VersionChain {
@@ -33,24 +76,13 @@ impl VersionChain {
         if pairs.iter().all(same) {
             return Ok(None);
         }
-        let traits = LinkTraits {
-            client_half_close: true,
-            agent_half_close: true,
-            agent_restarts: true,
-            ..LinkTraits::default()
-        };
         let hop = |pair: &[&DialectChoice; 2]| {
-            let limits = Arc::new(Limits::default());
-            let (versions, [client, agent]) = match pairs {
+            let (versions, pair) = match pairs {
                 // The file shows them, perhaps in a second `initialize`.
                 [_] => ([None; 2], pair.map(v1_part)),
                 _ => (pair.map(|choice| Some(version(choice))), *pair),
             };
-            let policies = VersionPolicies::default();
-            let options = DialectOptions::new(library, client, agent)?;
-            let options = options.with_versions(Arc::clone(&limits), policies, versions);
-            let outbox = Outbox::new(&limits);
-            Ok((Conversation::new(limits, traits, options), outbox))
+            Relay::new(library, pair, VersionPolicies::default(), versions)
         };
         Ok(Some(Self {
             hops: pairs.iter().map(hop).collect::<Result<_, _>>()?,
@@ -67,11 +99,10 @@ impl VersionChain {
         let first = if is_chain { from as usize } else { 0 };
         let mut waiting = VecDeque::from([(first, from, frame.clone())]);
         while let Some((at, side, frame)) = waiting.pop_front() {
-            let (conversation, outbox) = &mut self.hops[at];
-            while conversation.poll_timeout().is_some_and(|due| due <= now) {
-                conversation.handle_timeout(now, outbox);
-            }
-            conversation.handle_frame(side, frame, now, outbox);
+            let relay = &mut self.hops[at];
+            relay.wait(self.began, now);
+            let outbox = &mut relay.outbox;
+            relay.conversation.handle_frame(side, frame, now, outbox);
             while outbox.pop_note().is_some() {}
             while outbox.pop_command().is_some() {}
             for to in [Side::Client, Side::Agent] {

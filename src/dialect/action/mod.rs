@@ -15,4 +15,5 @@ mod state;
 mod todo;
 mod turn;
 
+pub(super) use options::{mode_list, model_list};
 pub(super) use state::ActionState;

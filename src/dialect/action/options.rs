@@ -336,7 +336,7 @@ fn add_modes(message: &mut Message<'_>) -> bool {
 }
 
 /// `{currentModelId, availableModels}` as a config option; `None` when a part is missing.
-fn model_list(models: &[u8]) -> Option<Node<'static>> {
+pub(in crate::dialect) fn model_list(models: &[u8]) -> Option<Node<'static>> {
     let first = |names: &[&str]| names.iter().find_map(|name| text::member(models, name));
     let mut option = select_option(
         (MODEL, "Model", "model"),
@@ -349,7 +349,7 @@ fn model_list(models: &[u8]) -> Option<Node<'static>> {
 }
 
 /// `{currentModeId, availableModes}` as a config option; `None` when a part is missing.
-fn mode_list(modes: &[u8]) -> Option<Node<'static>> {
+pub(in crate::dialect) fn mode_list(modes: &[u8]) -> Option<Node<'static>> {
     let all = text::member(modes, "availableModes")?;
     let current = text::member(modes, "currentModeId")?;
     text::items(all).next()?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::exchange::{Exchange, Hop, INVALID_REQUEST, State, V2_DIALECT};
 use super::methods::{passes_to_agents, passes_to_clients, requested};
+use super::out::{Hop, INVALID_REQUEST, Out, State, V2_DIALECT};
 use super::policies::VersionPolicies;
 use crate::dialect::library::{DialectError, Library};
 use crate::dialect::message::Message;
@@ -68,23 +68,20 @@ impl VersionBridge {
 
     /// Converts a message of the v2 peer: what is forwarded is canonical v1, what is sent back is v2.
     pub fn read(&mut self, frame: &Frame, at: &Envelope) -> Translation {
-        let spelled = self.table.read(frame, at);
+        let mut spelled = self.table.read(frame, at);
         let frames = spelled.frames(frame);
-        let mut made = Translation {
-            forward: Forward::Frames(Vec::new()),
-            ..spelled
-        };
+        let mut sent = [std::mem::take(&mut spelled.replies), Vec::new()];
         for frame in frames {
-            self.convert(Hop::Peer, &frame, &mut made);
+            self.convert(Hop::Peer, &frame, &mut sent, &mut spelled);
         }
-        made
+        forwarded(Hop::Other, sent, spelled)
     }
 
     /// Converts a message to the v2 peer: what is forwarded is v2, what is sent back is canonical v1.
     pub fn write(&mut self, frame: &Frame) -> Translation {
-        let mut made = nothing();
-        self.convert(Hop::Other, frame, &mut made);
-        made
+        let (mut sent, mut made) = (Sent::default(), Translation::default());
+        self.convert(Hop::Other, frame, &mut sent, &mut made);
+        forwarded(Hop::Peer, sent, made)
     }
 
     /// Sets the time of what is read and written next.
@@ -100,33 +97,34 @@ impl VersionBridge {
 
     /// Does what is due, as if the v2 peer had sent something: what is forwarded is canonical v1.
     pub fn expire(&mut self, now: Instant) -> Translation {
-        let mut made = nothing();
-        let mut out = Exchange::new(Hop::Peer, now, self.policies);
+        let (mut sent, mut made) = (Sent::default(), Translation::default());
+        let mut out = Out::new(Hop::Peer, now, self.policies);
         self.state.expire(&mut out);
-        self.deliver(out, &mut made);
-        made
+        self.deliver(out, &mut sent, &mut made);
+        forwarded(Hop::Other, sent, made)
     }
 
-    /// Converts one message of one of the two.
-    fn convert(&mut self, from: Hop, frame: &Frame, made: &mut Translation) {
+    /// Converts one message of one of the two; what is reported of it is added to `made`.
+    fn convert(&mut self, from: Hop, frame: &Frame, sent: &mut Sent, made: &mut Translation) {
+        let pass = |sent: &mut Sent| sent[from.opposite() as usize].push(frame.clone());
         let Scanned::Message(at) = scan(frame, &self.limits) else {
-            return put(made, true, frame.clone());
+            return pass(sent);
         };
         let method = match at.kind.is_answer() {
             // One that answers nothing is refused by the conversation.
             true => match self.asked[from as usize].remove(at.id(frame)) {
                 Some((_, method)) => method,
-                None => return put(made, true, frame.clone()),
+                None => return pass(sent),
             },
             false => method_of(frame, &at),
         };
-        let mut out = Exchange::new(from, self.now, self.policies);
+        let mut out = Out::new(from, self.now, self.policies);
         self.handle(Message::parse(frame, &at, method), &mut out);
-        self.deliver(out, made);
+        self.deliver(out, sent, made);
     }
 
     /// Does what is the same for both states, and leaves the rest to the state.
-    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn handle<'a>(&mut self, message: Message<'a>, out: &mut Out<'a>) {
         let is_agent = (out.from == Hop::Peer) == (self.peer() == Side::Agent);
         match (message.kind, &*message.method) {
             (Kind::Request, _) if !message.id.as_id().is_value() => {
@@ -157,8 +155,8 @@ impl VersionBridge {
         }
     }
 
-    /// Adds what a state has made of a message.
-    fn deliver(&mut self, out: Exchange<'_>, made: &mut Translation) {
+    /// Sends what a state has made of a message.
+    fn deliver(&mut self, out: Out<'_>, sent: &mut Sent, made: &mut Translation) {
         made.notes.extend(out.notes);
         made.fired
             .extend(out.rules.into_iter().map(|rule| FiredRule {
@@ -171,53 +169,36 @@ impl VersionBridge {
                 let _ = self.asked[to as usize].insert(message.id.as_id(), method);
             }
             let frame = message.frame(true);
-            let frames = match to {
-                Hop::Other => vec![frame],
-                Hop::Peer => self.spell(out.from, frame, made),
-            };
-            for frame in frames {
-                put(made, to != out.from, frame);
+            if to == Hop::Peer
+                && let Scanned::Message(at) = scan(&frame, &self.limits)
+            {
+                self.spell(&frame, &at, sent, made);
+            } else {
+                sent[to as usize].push(frame);
             }
         }
     }
 
-    /// A message to the peer in the spelling of v2, made of one of one of the two.
-    fn spell(&mut self, from: Hop, frame: Frame, made: &mut Translation) -> Vec<Frame> {
-        let Scanned::Message(at) = scan(&frame, &self.limits) else {
-            return vec![frame];
-        };
-        let spelled = self.table.write(&frame, &at);
-        let frames = spelled.frames(&frame);
+    /// Sends a message to the peer in the spelling of v2.
+    fn spell(&mut self, frame: &Frame, at: &Envelope, sent: &mut Sent, made: &mut Translation) {
+        let spelled = self.table.write(frame, at);
+        let frames = spelled.frames(frame);
         made.notes.extend(spelled.notes);
         made.fired.extend(spelled.fired);
         // A request that cannot be spelled was answered in place of the peer.
         for answer in spelled.replies {
-            let mut answered = nothing();
-            self.convert(Hop::Peer, &answer, &mut answered);
-            for to_other in answered.frames(&answer) {
-                put(made, from == Hop::Peer, to_other);
-            }
-            for to_peer in answered.replies {
-                put(made, from == Hop::Other, to_peer);
-            }
-            made.notes.extend(answered.notes);
+            self.convert(Hop::Peer, &answer, sent, made);
         }
-        frames
+        sent[Hop::Peer as usize].extend(frames);
     }
 }
 
-/// A translation that forwards nothing yet.
-fn nothing() -> Translation {
-    Translation {
-        forward: Forward::Frames(Vec::new()),
-        ..Translation::default()
-    }
-}
+/// What is sent to the peer, and to the other side.
+type Sent = [Vec<Frame>; 2];
 
-/// Adds what is forwarded, or sent back.
-fn put(made: &mut Translation, is_forwarded: bool, frame: Frame) {
-    match &mut made.forward {
-        Forward::Frames(frames) if is_forwarded => frames.push(frame),
-        _ => made.replies.push(frame),
-    }
+/// A translation of what is forwarded to one of the two, and sent back to the other one.
+fn forwarded(to: Hop, mut sent: Sent, mut made: Translation) -> Translation {
+    made.forward = Forward::Frames(std::mem::take(&mut sent[to as usize]));
+    made.replies = std::mem::take(&mut sent[to.opposite() as usize]);
+    made
 }

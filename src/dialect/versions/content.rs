@@ -7,7 +7,7 @@ use regex_lite::Regex;
 
 use crate::dialect::PATH_SEGMENT;
 pub(super) use crate::dialect::convert::text_block;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::Node;
 
@@ -50,7 +50,7 @@ pub(super) struct Repeated {
 }
 
 /// A block of the v2 side in v1; `None` if v1 has no such type.
-pub(super) fn to_v1(v2: &Node<'_>) -> Option<Node<'static>> {
+pub(super) fn to_v1(v2: &Node<'_>) -> Option<Json> {
     let mut made = v2.only(members_of(&v2.text("type")?)?);
     made.change("resource", |resource| {
         resource.keep_only("uri text blob mimeType");
@@ -67,18 +67,18 @@ pub(super) fn to_v1(v2: &Node<'_>) -> Option<Node<'static>> {
 }
 
 /// A block of an agent of v2 as a client of v1 is shown it.
-pub(super) fn shown(v2: &Node<'_>) -> Node<'static> {
+pub(super) fn shown(v2: &Node<'_>) -> Json {
     to_v1(v2).unwrap_or_else(|| unsupported(v2))
 }
 
 /// What stands for content of a type that v1 lacks.
-pub(super) fn unsupported(v2: &Node<'_>) -> Node<'static> {
-    let kind = v2.text("type").unwrap_or_default();
+pub(super) fn unsupported(v2: &Node<'_>) -> Json {
+    let kind = v2.word("type");
     text_block(&format!("[unsupported content: {kind}]"))
 }
 
 /// A block of a prompt of the v1 side in v2; `None` if v1 has no such type.
-pub(super) fn prompt_to_v2(v1: &Node<'_>) -> Option<Node<'static>> {
+pub(super) fn prompt_to_v2(v1: &Node<'_>) -> Option<Json> {
     let mut made = v1.only(members_of(&v1.text("type")?)?);
     to_v2(&mut made);
     Some(made)
@@ -106,12 +106,12 @@ pub(super) fn is_block(kind: &str) -> bool {
 }
 
 /// A block as content of a tool call.
-pub(super) fn item(block: Node<'static>) -> Node<'static> {
+pub(super) fn item(block: Json) -> Json {
     object! { "type": "content", "content": block }
 }
 
 /// A text as content of a tool call.
-pub(super) fn text_item(text: &str) -> Node<'static> {
+pub(super) fn text_item(text: &str) -> Json {
     item(text_block(text))
 }
 

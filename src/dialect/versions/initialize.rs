@@ -1,10 +1,10 @@
 //! `initialize` and its result in both versions, and what the peers have stated there as far as the
 //! conversion depends on it.
 
-use super::exchange::{Exchange, Hop};
+use super::out::{Hop, Out};
 use super::policies::{TerminalDisplay, VersionPolicies};
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
@@ -13,13 +13,22 @@ use crate::dialect::tree::Node;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// ACP v1.
-    One,
+    One = 1,
     /// The draft of ACP v2.
     Two,
 }
 
+impl Version {
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::One => Self::Two,
+            Self::Two => Self::One,
+        }
+    }
+}
+
 /// The client of v1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientTraits {
     /// It shows boolean config options.
     pub(super) boolean_options: bool,
@@ -34,18 +43,19 @@ pub(super) struct ClientTraits {
 }
 
 /// How a client is shown terminals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Display {
     /// Under `_meta`, if the terminal came with the tool call; else as text.
     Extension,
     /// As text.
+    #[default]
     Text,
     /// Not at all.
     Off,
 }
 
 /// What a client asks the user for the agent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Elicitation {
     forms: bool,
     urls: bool,
@@ -54,14 +64,6 @@ pub(super) struct Elicitation {
 /// The methods of a v1 agent that it may lack.
 #[derive(Clone, Debug)]
 pub(super) struct AgentMethods(Vec<&'static str>);
-
-/// What the agent is offered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Offered {
-    version: Version,
-    /// The members of v1 and of v2, so that the agent can use what it understands.
-    both: bool,
-}
 
 /// How the two versions say a capability.
 #[derive(Clone, Copy)]
@@ -129,14 +131,14 @@ const OPTIONAL: [(&str, &str); 7] = [
 
 /// What the relay says of itself to an agent of v1: it shows boolean options and terminals, and
 /// hosts neither files nor terminals.
-const RELAY: &[u8] = br#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"session":{"configOptions":{"boolean":{}}},"_meta":{"terminal_output":true}}"#;
+const RELAY: &[u8] = br#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"session":{"configOptions":{"boolean":{}}},"auth":{},"_meta":{"terminal_output":true}}"#;
 /// What every agent of v2 does that has sessions.
-const EVERY_AGENT: &[u8] = br#"{"loadSession":true,"mcpCapabilities":{"sse":false},"sessionCapabilities":{"list":{},"resume":{},"close":{}},"auth":{}}"#;
+const EVERY_AGENT: &[u8] = br#"{"loadSession":true,"promptCapabilities":{},"mcpCapabilities":{"http":false,"sse":false},"sessionCapabilities":{"list":{},"resume":{},"close":{}},"auth":{}}"#;
 
 impl ClientTraits {
     /// What a v1 client has stated in its `initialize`.
     pub(super) fn read(params: &Node<'_>, policies: &VersionPolicies) -> Self {
-        let stated = params.value("clientCapabilities").unwrap_or(Node::Absent);
+        let stated = params.part("clientCapabilities");
         let reads_terminals = is_true(&stated, "/_meta/terminal_output");
         Self {
             boolean_options: is_marked(&stated, "/session/configOptions/boolean"),
@@ -178,7 +180,7 @@ impl Elicitation {
 impl AgentMethods {
     /// What a v1 agent has stated in its result.
     pub(super) fn read(result: &Node<'_>) -> Self {
-        let stated = result.value("agentCapabilities").unwrap_or(Node::Absent);
+        let stated = result.part("agentCapabilities");
         let is_there = |place: &str| is_marked(&stated, place) || is_true(&stated, place);
         let known = OPTIONAL.into_iter().filter(|(_, place)| is_there(place));
         Self(known.map(|(method, _)| method).collect())
@@ -190,25 +192,9 @@ impl AgentMethods {
     }
 }
 
-impl Offered {
-    /// The version of v1 alone.
-    pub(super) const PLAIN_V1: Self = Self {
-        version: Version::One,
-        both: false,
-    };
-
-    /// That version, with the members of both.
-    pub(super) const fn hybrid(version: Version) -> Self {
-        Self {
-            version,
-            both: true,
-        }
-    }
-}
-
 /// The tools that a v1 client lets the agent use, and v2 does not have: its files and terminals.
 pub(super) fn client_tools(params: &Node<'_>) -> Vec<&'static str> {
-    let stated = params.value("clientCapabilities").unwrap_or(Node::Absent);
+    let stated = params.part("clientCapabilities");
     let is_offered = |name: &&str| is_true(&stated, &format!("/{name}"));
     let tools = ["fs/readTextFile", "fs/writeTextFile", "terminal"];
     tools.into_iter().filter(is_offered).collect()
@@ -219,16 +205,11 @@ pub(super) fn starts_servers(result: &Node<'_>) -> bool {
     is_marked(result, "/capabilities/session/mcp/stdio")
 }
 
-/// The params of a client's `initialize` as they are offered to the agent.
-pub(super) fn offer(params: &Node<'static>, client: Version, offered: Offered) -> Node<'static> {
+/// The params of a client's `initialize` for an offer of that version, with the members of both so
+/// that the agent can use what it understands: v1 comes alone from a client of v2.
+pub(super) fn offer(params: &Json, client: Version, version: Version) -> Json {
     let mut made = params.clone();
-    made.set(
-        "protocolVersion",
-        match offered.version {
-            Version::One => 1,
-            Version::Two => 2,
-        },
-    );
+    put(&mut made, "/protocolVersion", (version as i32).into());
     match client {
         Version::One => {
             let unknown = || object! { "name": "acp-v1-client", "version": "unknown" };
@@ -244,7 +225,7 @@ pub(super) fn offer(params: &Node<'static>, client: Version, offered: Offered) -
                 "clientCapabilities",
                 to_v1(&OF_CLIENT, stated, Node::raw(RELAY)),
             );
-            if !offered.both {
+            if version == Version::One {
                 made.remove("info");
                 made.remove("capabilities");
             }
@@ -255,11 +236,11 @@ pub(super) fn offer(params: &Node<'static>, client: Version, offered: Offered) -
 
 /// The result of a v2 agent in v1; the table has spelled the methods of authentication. `dropped` is
 /// what the client offers in vain.
-pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: &mut Exchange<'a>) {
+pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: &mut Out<'a>) {
     let body = &message.body;
     let stated = body.value("capabilities");
     let mut capabilities = to_v1(&OF_AGENT, stated, Node::raw(EVERY_AGENT));
-    let methods = body.array("authMethods").unwrap_or_default();
+    let methods = body.list("authMethods");
     if !methods.is_empty() {
         put(&mut capabilities, "/auth/logout", object! {});
     }
@@ -277,7 +258,7 @@ pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: 
 }
 
 /// The result of a v1 agent in v2.
-pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>) {
+pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Out<'a>) {
     let body = &message.body;
     let known = AgentMethods::read(body);
     let stated = body.value("agentCapabilities");
@@ -308,11 +289,7 @@ pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Exchange<'a>)
 }
 
 /// Capabilities of v2 in v1, beside those in `made`.
-fn to_v1(
-    table: &[(&str, &str, Said)],
-    v2: Option<Node<'static>>,
-    mut made: Node<'static>,
-) -> Node<'static> {
+fn to_v1(table: &[(&str, &str, Said)], v2: Option<Json>, mut made: Json) -> Json {
     let v2 = v2.unwrap_or(Node::Absent);
     for (old, new, said) in table {
         let has = is_marked(&v2, new);
@@ -329,11 +306,7 @@ fn to_v1(
 }
 
 /// Capabilities of v1 in v2, beside those in `made`.
-fn to_v2(
-    table: &[(&str, &str, Said)],
-    v1: Option<Node<'static>>,
-    mut made: Node<'static>,
-) -> Node<'static> {
+fn to_v2(table: &[(&str, &str, Said)], v1: Option<Json>, mut made: Json) -> Json {
     let v1 = v1.unwrap_or(Node::Absent);
     for (old, new, said) in table {
         let value = match said {
@@ -365,12 +338,12 @@ fn report(message: &mut Message<'_>, versions: (i32, i32), dropped: &[&str], emu
     message.set("/_meta/acp-relay", report);
 }
 
-fn at(node: &Node<'_>, place: &str) -> Option<Node<'static>> {
+fn at(node: &Node<'_>, place: &str) -> Option<Json> {
     let found = node.get(&own_pointer(place))?;
     (found.kind() != JsonType::Null).then(|| Node::owned(found.json().into_owned()))
 }
 
-fn put(node: &mut Node<'static>, place: &str, value: Node<'static>) {
+fn put(node: &mut Json, place: &str, value: Json) {
     // Nothing in our own objects blocks it.
     let _ = node.put(own_pointer(place).names(), value);
 }

@@ -1,10 +1,9 @@
 //! The methods that pass between the versions, and the members of their params and results.
 
-use super::exchange::{Exchange, INTERNAL_ERROR, error_code};
+use super::out::{INTERNAL_ERROR, Out, error_code};
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::text::JsonType;
-use crate::dialect::tree::Node;
 use crate::jsonrpc::{Id, IdBuf, Kind};
 
 /// A draft of v2: the agent does not speak the version.
@@ -81,7 +80,7 @@ pub(super) fn requested(message: &Message<'_>) -> Option<IdBuf> {
 }
 
 /// Leaves out of params or a result what the other version does not have.
-pub(super) fn close(message: &mut Message<'_>, out: &mut Exchange<'_>) {
+pub(super) fn close(message: &mut Message<'_>, out: &mut Out<'_>) {
     let shapes: &[(&str, &str)] = match message.kind {
         Kind::Result => &RESULTS,
         Kind::Request | Kind::Notification => &PARAMS,
@@ -115,6 +114,6 @@ pub(super) fn error_for_v1(answer: &Message<'_>) -> Message<'static> {
 }
 
 /// The result of a permission request that was not decided.
-pub(super) fn no_decision() -> Node<'static> {
+pub(super) fn no_decision() -> Json {
     object! { "outcome": object! { "outcome": "cancelled" } }
 }

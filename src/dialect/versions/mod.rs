@@ -11,22 +11,22 @@
 //! [`VersionBridge`] is that chain, on the side of the peer that speaks v2. The rest of the
 //! conversation is canonical v1, so that the other side may use a dialect of its own.
 //! `negotiation` sees from `initialize` who speaks what. A state is handed each message with an
-//! `exchange` to write into; both states share `content`, `methods` and `waiting`. None has a clock or I/O: the time is an
+//! `out` to write into; both states share `content`, `methods` and `waiting`. None has a clock or I/O: the time is an
 //! argument, and the conversation asks for the next deadline.
 
 mod bridge;
 mod content;
-mod exchange;
 mod initialize;
 mod methods;
 mod negotiation;
+mod out;
 mod policies;
 mod to_v1;
 mod to_v2;
 mod waiting;
 
 pub use bridge::VersionBridge;
-pub use exchange::V2_DIALECT;
 pub use initialize::Version;
 pub use negotiation::{Answer, Negotiation, Offer};
+pub use out::V2_DIALECT;
 pub use policies::{HybridInitialize, PolicyError, TerminalDisplay, VersionPolicies};

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::bridge::VersionBridge;
-use super::exchange::{INTERNAL_ERROR, INVALID_PARAMS, State, error};
 use super::initialize::{
-    AgentMethods, ClientTraits, Elicitation, Offered, Version, client_tools, offer, starts_servers,
+    AgentMethods, ClientTraits, Elicitation, Version, client_tools, offer, starts_servers,
 };
+use super::out::{INTERNAL_ERROR, INVALID_PARAMS, State, error};
 use super::policies::{HybridInitialize, VersionPolicies};
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
 use crate::dialect::library::Library;
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_of;
+use crate::dialect::object::Json;
 use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits};
@@ -52,7 +53,7 @@ enum Stage {
 struct Asked {
     client: Version,
     id: IdBuf,
-    params: Node<'static>,
+    params: Json,
     /// The answer to the first offer, once there was a second.
     refused: Option<Frame>,
 }
@@ -111,18 +112,12 @@ impl Negotiation {
         matches!(self.state, Stage::Failed)
     }
 
-    /// Whether the versions are known.
-    #[must_use]
-    pub const fn is_done(&self) -> bool {
-        matches!(self.state, Stage::Done(_))
-    }
-
     /// The versions of the client and the agent, once they are known.
     #[must_use]
-    pub fn spoken(&self) -> [Option<Version>; 2] {
+    pub const fn spoken(&self) -> Option<[Version; 2]> {
         match self.state {
-            Stage::Done(versions) => versions.map(Some),
-            _ => [None; 2],
+            Stage::Done(versions) => Some(versions),
+            _ => None,
         }
     }
 
@@ -161,10 +156,7 @@ impl Negotiation {
         let is_plain = !has_both && version == client;
         let sent = match is_plain {
             true => Offer::Pass,
-            false => Offer::Send(asked.frame(match self.configured[1] {
-                Some(Version::One) => Offered::PLAIN_V1,
-                _ => Offered::hybrid(version),
-            })),
+            false => Offer::Send(asked.frame(version)),
         };
         self.state = Stage::Asked(asked);
         sent
@@ -186,13 +178,14 @@ impl Negotiation {
         }
         let message = Message::parse(frame, at, "initialize".into());
         let spoken = spoken_version(&message, self.configured[1]);
-        if at.kind == Kind::Error || asked.refused.is_some() && spoken != Some(asked.wanted()) {
+        if at.kind == Kind::Error || asked.refused.is_some() && spoken != Some(asked.client.other())
+        {
             // One retry, and only where both versions are possible.
             let retry = may_retry && asked.refused.is_none() && self.configured[1].is_none();
             let (answer, stage) = match (retry, asked.refused.take()) {
                 (true, _) => {
                     asked.refused = Some(frame.clone());
-                    return Answer::Retry(asked.frame(asked.second_offer()));
+                    return Answer::Retry(asked.frame(asked.client.other()));
                 }
                 (false, Some(first)) => (Answer::Send(first), Stage::Failed),
                 (false, None) => (Answer::Pass, Stage::Before),
@@ -226,7 +219,7 @@ impl Negotiation {
                 Box::new(ToV1::new(client, tools, starts_servers(&message.body)))
             }
             (Version::Two, Version::One) => {
-                let stated = params.value("capabilities").unwrap_or(Node::Absent);
+                let stated = params.part("capabilities");
                 let agent = AgentMethods::read(&message.body);
                 Box::new(ToV2::new(Elicitation::read(&stated), agent))
             }
@@ -248,26 +241,11 @@ impl Negotiation {
 }
 
 impl Asked {
-    /// The client's `initialize` with that offer.
-    fn frame(&self, offered: Offered) -> Frame {
-        let params = offer(&self.params, self.client, offered);
+    /// The client's `initialize` with an offer of that version.
+    fn frame(&self, version: Version) -> Frame {
+        let params = offer(&self.params, self.client, version);
         let id = self.id.clone();
         Message::new(Kind::Request, id, "initialize", params).frame(true)
-    }
-
-    /// The version that an agent must speak that has refused the client's.
-    const fn wanted(&self) -> Version {
-        match self.client {
-            Version::One => Version::Two,
-            Version::Two => Version::One,
-        }
-    }
-
-    const fn second_offer(&self) -> Offered {
-        match self.client {
-            Version::One => Offered::hybrid(Version::Two),
-            Version::Two => Offered::PLAIN_V1,
-        }
     }
 }
 

@@ -94,34 +94,27 @@ impl VersionPolicies {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), PolicyError> {
         let known = Self::NAMES.iter().find(|(known, _)| *known == name);
         let Some((_, values)) = known else {
-            let names: Vec<_> = Self::NAMES.iter().map(|(name, _)| *name).collect();
-            let names = names.join(", ");
-            return Err(PolicyError(format!(
-                "there is no policy {name}: use {names}"
-            )));
+            let names = Self::NAMES.map(|(name, _)| name).join(", ");
+            let what = format!("there is no policy {name}: use {names}");
+            return Err(PolicyError(what));
         };
-        match (name, value, parse_duration(value).ok()) {
-            ("hybrid-initialize", "v2", _) => self.hybrid_initialize = HybridInitialize::V2,
-            ("hybrid-initialize", "on", _) => self.hybrid_initialize = HybridInitialize::On,
-            ("hybrid-initialize", "off", _) => self.hybrid_initialize = HybridInitialize::Off,
-            ("ack-after", _, Some(time)) => self.ack_after = time,
-            ("idle-grace", _, Some(time)) => self.idle_grace = time,
-            ("out-of-turn", "forward" | "buffer", _) => {
-                self.buffer_out_of_turn = value == "buffer";
+        let at = values.split(", ").position(|known| known == value);
+        match (name, at, parse_duration(value)) {
+            ("ack-after", _, Ok(time)) => self.ack_after = time,
+            ("idle-grace", _, Ok(time)) => self.idle_grace = time,
+            ("hybrid-initialize", Some(at), _) => {
+                use HybridInitialize::{Off, On, V2};
+                self.hybrid_initialize = [V2, On, Off][at];
             }
-            ("terminals", "auto", _) => self.terminals = TerminalDisplay::Auto,
-            ("terminals", "text", _) => self.terminals = TerminalDisplay::Text,
-            ("terminals", "off", _) => self.terminals = TerminalDisplay::Off,
-            ("message-replace", "revision" | "ignore", _) => {
-                self.show_revisions = value == "revision";
+            ("terminals", Some(at), _) => {
+                use TerminalDisplay::{Auto, Off, Text};
+                self.terminals = [Auto, Text, Off][at];
             }
-            ("mcp-unsupported", "drop" | "error", _) => self.refuse_mcp = value == "error",
-            ("client-tools", "drop" | "reject", _) => {
-                self.refuse_client_tools = value == "reject";
-            }
-            ("second-prompt", "queue" | "error", _) => {
-                self.refuse_second_prompt = value == "error";
-            }
+            ("out-of-turn", Some(at), _) => self.buffer_out_of_turn = at == 1,
+            ("message-replace", Some(at), _) => self.show_revisions = at == 0,
+            ("mcp-unsupported", Some(at), _) => self.refuse_mcp = at == 1,
+            ("client-tools", Some(at), _) => self.refuse_client_tools = at == 1,
+            ("second-prompt", Some(at), _) => self.refuse_second_prompt = at == 1,
             _ => {
                 let what = format!("{name} has no value {value}: it takes {values}");
                 return Err(PolicyError(what));

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use super::out::Out;
 use crate::dialect::message::Message;
+use crate::dialect::translation::DialectEvent;
 
 /// At most so many of them, with about so many bytes.
 #[derive(Debug)]
@@ -80,10 +82,13 @@ impl Early {
         self.expected > 0
     }
 
-    /// Holds an update. Returns whether there was room for it.
-    pub(super) fn hold(&mut self, session: String, update: &Message<'_>) -> bool {
+    /// Holds an update.
+    pub(super) fn hold(&mut self, session: String, update: &Message<'_>, out: &mut Out<'_>) {
         let held = (session, update.to_static());
-        self.updates.push(held, update.size).is_ok()
+        match self.updates.push(held, update.size) {
+            Ok(()) => out.note(DialectEvent::Held, "sessions", "an update of a new session"),
+            Err(_) => out.dropped("sessions", "an update of a new session: too many wait"),
+        }
     }
 
     /// A result has introduced that session, or none: the updates that have waited for it. When none

@@ -1,14 +1,14 @@
 //! Diffs: v2 has a list of changes and a patch, v1 the text before and after.
 
 use super::patch::{self, Hunk, Section};
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{fenced, text_item};
 
 /// The items of v1 for a diff.
-pub(super) fn items(v2: &Node<'_>) -> Vec<Node<'static>> {
-    let changes = v2.array("changes").unwrap_or_default();
-    let patch = v2.value("patch").unwrap_or(Node::Absent);
+pub(super) fn items(v2: &Node<'_>) -> Vec<Json> {
+    let changes = v2.list("changes");
+    let patch = v2.part("patch");
     let source = patch.text("text").filter(|text| !text.trim().is_empty());
     let git = source
         .as_deref()
@@ -51,10 +51,10 @@ fn owners(sections: &[Section], changes: &[Node<'_>]) -> Option<Vec<Option<usize
 }
 
 /// The items for one change.
-fn show(change: &Node<'_>, hunks: &[&Hunk], made: &mut Vec<Node<'static>>) {
-    let path = change.text("path").unwrap_or_default();
-    let operation = change.text("operation").unwrap_or_default();
-    let old_path = change.text("oldPath").unwrap_or_default();
+fn show(change: &Node<'_>, hunks: &[&Hunk], made: &mut Vec<Json>) {
+    let path = change.word("path");
+    let operation = change.word("operation");
+    let old_path = change.word("oldPath");
     let joined = |side: fn(&Hunk) -> &str| hunks.iter().map(|hunk| side(hunk)).collect::<String>();
     let diff = |old: Option<&str>, new: &str| {
         object! { "type": "diff", "path": &*path, "oldText": old, "newText": new }

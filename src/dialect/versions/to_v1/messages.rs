@@ -1,10 +1,10 @@
 //! Messages: v2 may send one whole, again and differently; v1 has only chunks that are appended.
 
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{self, Canonical, text_block};
-use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::out::Out;
 
 /// What is shown in place of a message that was withdrawn.
 const WITHDRAWN: &str = "[message withdrawn by the agent]";
@@ -31,13 +31,9 @@ pub(super) struct Prefix {
 
 impl Messages {
     /// Shows a chunk, or a whole message, of the agent.
-    pub(super) fn update(
-        &mut self,
-        update: &Node<'_>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+    pub(super) fn update(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Vec<Json> {
         out.rule("messages");
-        let kind = update.text("sessionUpdate").unwrap_or_default();
+        let kind = update.word("sessionUpdate");
         let role = kind.strip_suffix("_chunk").unwrap_or(&kind);
         let chunk = format!("{role}_chunk");
         let content = update.value("content");
@@ -54,7 +50,7 @@ impl Messages {
         if kind == chunk {
             made.extend(content.map(|content| shown.chunk(&chunk, &id, content::shown(&content))));
         } else if update.member("content").is_some() {
-            let blocks = update.array("content").unwrap_or_default();
+            let blocks = update.list("content");
             let blocks: Vec<_> = blocks.iter().map(content::shown).collect();
             shown.whole(&chunk, &id, &blocks, out, &mut made);
         } else {
@@ -71,7 +67,7 @@ impl Messages {
 
 impl Shown {
     /// Shows a further block.
-    fn chunk(&mut self, chunk: &str, id: &str, content: Node<'static>) -> Node<'static> {
+    fn chunk(&mut self, chunk: &str, id: &str, content: Json) -> Json {
         let mut text = Canonical {
             in_text: self.in_text,
             ..Canonical::default()
@@ -88,9 +84,9 @@ impl Shown {
         &mut self,
         chunk: &str,
         id: &str,
-        blocks: &[Node<'static>],
-        out: &mut Exchange<'_>,
-        made: &mut Vec<Node<'static>>,
+        blocks: &[Json],
+        out: &mut Out<'_>,
+        made: &mut Vec<Json>,
     ) {
         if blocks.is_empty() && (self.prefix.length == 0 || self.withdrawn) {
             return;

@@ -1,6 +1,6 @@
 //! Configuration options, and the modes of v1 that are one of them.
 
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
 
@@ -10,7 +10,7 @@ const CHOICE: &str = "value name description";
 /// The options of a session as the agent has sent them last.
 #[derive(Debug, Default)]
 pub(super) struct Options {
-    list: Vec<Node<'static>>,
+    list: Vec<Json>,
     /// Whether the client was offered modes.
     offered_modes: bool,
 }
@@ -27,17 +27,17 @@ pub(super) enum Value {
 
 impl Options {
     /// Remembers a list, and returns it in v1: without booleans if the client has none.
-    pub(super) fn take(&mut self, list: Vec<Node<'static>>, booleans: bool) -> Node<'static> {
+    pub(super) fn take(&mut self, list: Vec<Json>, booleans: bool) -> Json {
         self.list = list;
         let shown = self.list.iter().map(|option| shown(option, booleans));
         Node::Array(shown.collect())
     }
 
     /// The modes of v1, which are offered from now on.
-    pub(super) fn modes(&mut self) -> Option<Node<'static>> {
+    pub(super) fn modes(&mut self) -> Option<Json> {
         let mode = self.of_category("mode")?;
         let current = mode.value("currentValue")?;
-        let groups = mode.array("options").unwrap_or_default().into_iter();
+        let groups = mode.list("options").into_iter();
         let choices = groups.flat_map(|entry| match entry.array("options") {
             Some(inner) => inner,
             None => vec![entry],
@@ -59,7 +59,7 @@ impl Options {
     }
 
     /// The id of the first choice of that category.
-    pub(super) fn id_of(&self, category: &str) -> Option<Node<'static>> {
+    pub(super) fn id_of(&self, category: &str) -> Option<Json> {
         self.of_category(category)?.value("id")
     }
 
@@ -75,7 +75,7 @@ impl Options {
         }
     }
 
-    fn of_category(&self, category: &str) -> Option<&Node<'static>> {
+    fn of_category(&self, category: &str) -> Option<&Json> {
         let is_it =
             |option: &&Node<'_>| option.says("category", category) && option.says("type", "select");
         self.list.iter().find(is_it)
@@ -83,20 +83,17 @@ impl Options {
 }
 
 /// The list of options in a message.
-pub(super) fn list(body: &Node<'_>) -> Option<Vec<Node<'static>>> {
+pub(super) fn list(body: &Node<'_>) -> Option<Vec<Json>> {
     let mut all = body.array("configOptions")?;
     all.retain(|option| option.kind() == Some(JsonType::Object));
     Some(all)
 }
 
 /// An option in v1.
-fn shown(option: &Node<'static>, booleans: bool) -> Node<'static> {
+fn shown(option: &Json, booleans: bool) -> Json {
     let mut made = option.only("id name description category type currentValue options");
     if option.says("type", "select") {
-        made.set(
-            "options",
-            Node::from(option.array("options").unwrap_or_default()),
-        );
+        made.set("options", Node::from(option.list("options")));
         made.change_each("options", |entry| {
             if entry.array("options").is_some() {
                 entry.keep_only("group name options");

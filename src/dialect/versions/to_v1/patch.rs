@@ -79,58 +79,49 @@ fn hunk<'p>(
     head: &str,
     lines: &mut std::iter::Peekable<impl Iterator<Item = &'p str>>,
 ) -> Option<Hunk> {
-    let mut ranges = head.strip_prefix("@@ -")?.split(" @@").next()?.split(" +");
-    let (old_start, mut old_left) = range(ranges.next()?)?;
-    let (new_start, mut new_left) = range(ranges.next()?)?;
+    let (old, new) = head
+        .strip_prefix("@@ -")?
+        .split(" @@")
+        .next()?
+        .split_once(" +")?;
+    let ((old_start, mut old_left), (new_start, mut new_left)) = (range(old)?, range(new)?);
     let mut hunk = Hunk {
         old_start,
         new_start,
         ..Hunk::default()
     };
     let (mut in_old, mut in_new) = (false, false);
-    loop {
-        let is_over = old_left == 0 && new_left == 0;
-        if is_over && !lines.peek().is_some_and(|line| line.starts_with('\\')) {
-            return Some(hunk);
-        }
+    let says_no_end = |line: &&str| line.starts_with('\\');
+    while old_left > 0 || new_left > 0 || lines.peek().is_some_and(says_no_end) {
         let line = lines.next()?;
-        let (sign, rest) = match line.chars().next() {
+        let (sign, rest) = match line.chars().next()? {
             // Some programs remove white space at the end of lines.
-            Some('\n' | '\r') => (' ', line),
-            Some(sign) => (sign, line.get(1..)?),
-            None => return None,
+            '\n' | '\r' => (' ', line),
+            sign => (sign, line.get(1..)?),
         };
-        if sign == '\\' {
-            for (is_in, side) in [(in_old, &mut hunk.old), (in_new, &mut hunk.new)] {
-                if is_in && side.ends_with('\n') {
-                    side.pop();
-                }
-            }
-            continue;
-        }
         (in_old, in_new) = match sign {
             ' ' => (true, true),
             '-' => (true, false),
             '+' => (false, true),
+            // The line before has no end.
+            '\\' => (in_old, in_new),
             _ => return None,
         };
-        if in_old {
-            old_left = old_left.checked_sub(1)?;
-            hunk.old.push_str(rest);
-        }
-        if in_new {
-            new_left = new_left.checked_sub(1)?;
-            hunk.new.push_str(rest);
-        }
-        // The last line of the patch may lack its end.
-        if !rest.ends_with('\n') {
-            for (is_in, side) in [(in_old, &mut hunk.old), (in_new, &mut hunk.new)] {
-                if is_in {
-                    side.push('\n');
-                }
+        let old = (in_old, &mut old_left, &mut hunk.old);
+        let new = (in_new, &mut new_left, &mut hunk.new);
+        for (_, left, text) in [old, new].into_iter().filter(|(is_in, ..)| *is_in) {
+            if sign == '\\' {
+                let end = text.strip_suffix('\n').map(str::len);
+                text.truncate(end.unwrap_or(text.len()));
+            } else {
+                *left = left.checked_sub(1)?;
+                // The last line of the patch may lack its end.
+                text.push_str(rest.strip_suffix('\n').unwrap_or(rest));
+                text.push('\n');
             }
         }
     }
+    Some(hunk)
 }
 
 /// `start,count`, where the count may be left out.

@@ -4,11 +4,11 @@
 use super::session::Session;
 use super::tools::call;
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{fenced, text_item};
-use crate::dialect::versions::exchange::{CANCELLED, Exchange, error_code};
 use crate::dialect::versions::methods::no_decision;
+use crate::dialect::versions::out::{CANCELLED, Out, error_code};
 use crate::jsonrpc::Kind;
 
 /// The kinds of options that v1 has, and whether they allow something.
@@ -45,15 +45,15 @@ pub(super) fn ask(
     request: &Message<'_>,
     session: &mut Session,
     stand_in: &str,
-    out: &mut Exchange<'_>,
-) -> (Vec<Node<'static>>, Option<(Node<'static>, Permission)>) {
+    out: &mut Out<'_>,
+) -> (Vec<Json>, Option<(Json, Permission)>) {
     out.rule("permissions");
     let body = &request.body;
     let title = body
         .text("title")
         .unwrap_or_else(|| "Permission required".to_owned());
     let description = body.text("description").filter(|text| !text.is_empty());
-    let subject = body.value("subject").unwrap_or(Node::Absent);
+    let subject = body.part("subject");
     let is_call = subject.says("type", "tool_call");
     let subject_call = subject.value("toolCall").filter(|_| is_call);
     let tools = &mut session.tables.tools;
@@ -61,7 +61,7 @@ pub(super) fn ask(
         Some(subject) => tools.update(subject, out),
         None => Vec::new(),
     };
-    let options = body.array("options").unwrap_or_default();
+    let options = body.list("options");
     let (options, offered): (Vec<_>, Vec<_>) = options
         .iter()
         .filter_map(|option| offer(option, out))
@@ -75,7 +75,7 @@ pub(super) fn ask(
         Some(((own, mut shown), id)) if own != title || description.is_some() => {
             let asked: Vec<_> = [Some(title), description].into_iter().flatten().collect();
             let mut content = vec![text_item(&asked.join("\n\n"))];
-            content.extend(shown.array("content").unwrap_or_default());
+            content.extend(shown.list("content"));
             shown.set("content", content);
             (shown, After::Restore(id))
         }
@@ -96,7 +96,7 @@ pub(super) fn ask(
     params.set("toolCall", shown);
     params.set("options", options);
     let permission = Permission {
-        session: body.text("sessionId").unwrap_or_default(),
+        session: body.word("sessionId"),
         offered,
         after,
     };
@@ -108,10 +108,10 @@ pub(super) fn answered<'a>(
     mut answer: Message<'a>,
     asked: &Permission,
     session: Option<&Session>,
-) -> (Message<'a>, Vec<Node<'static>>) {
+) -> (Message<'a>, Vec<Json>) {
     let mut allowed = false;
     if answer.kind == Kind::Result || error_code(&answer) == Some(CANCELLED) {
-        let outcome = answer.body.value("outcome").unwrap_or(Node::Absent);
+        let outcome = answer.body.part("outcome");
         let chosen = outcome
             .text("optionId")
             .filter(|_| outcome.says("outcome", "selected"));
@@ -147,11 +147,8 @@ pub(super) fn answered<'a>(
 }
 
 /// An option in v1, with its id and whether it allows something.
-fn offer(
-    option: &Node<'static>,
-    out: &mut Exchange<'_>,
-) -> Option<(Node<'static>, (String, bool))> {
-    let kind = option.text("kind").unwrap_or_default();
+fn offer(option: &Json, out: &mut Out<'_>) -> Option<(Json, (String, bool))> {
+    let kind = option.word("kind");
     let known = KINDS.into_iter().find(|(known, _)| *known == kind);
     let (Some((_, allows)), Some(id)) = (known, option.text("optionId")) else {
         let what = format!("the option of a permission of kind {kind}, which v1 lacks");
@@ -162,12 +159,7 @@ fn offer(
 }
 
 /// The tool call that stands for the subject of a permission.
-fn stood_in(
-    id: &str,
-    title: String,
-    description: Option<String>,
-    subject: &Node<'_>,
-) -> Node<'static> {
+fn stood_in(id: &str, title: String, description: Option<String>, subject: &Node<'_>) -> Json {
     let is_command = subject.says("type", "command");
     let command = subject.text("command").filter(|_| is_command);
     let cwd = subject.text("cwd");

@@ -1,16 +1,16 @@
 //! Plans: v2 has several of several kinds, v1 one list of entries.
 
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::out::Out;
 
 /// How many entries of one plan are remembered.
 const ENTRIES: usize = 1024;
 
 /// The entries of the plans of a session, in the order in which they were first seen.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Recent<Vec<Node<'static>>, 64, { 4 << 20 }>);
+pub(super) struct Plans(Recent<Vec<Json>, 64, { 4 << 20 }>);
 
 impl Plans {
     /// `plan_update`; `is_open` tells that the client knows plans of other kinds.
@@ -18,14 +18,14 @@ impl Plans {
         &mut self,
         update: &Node<'_>,
         is_open: bool,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+        out: &mut Out<'_>,
+    ) -> Vec<Json> {
         out.rule("plans");
-        let plan = update.value("plan").unwrap_or(Node::Absent);
-        match &*plan.text("type").unwrap_or_default() {
+        let plan = update.part("plan");
+        match &*plan.word("type") {
             "items" => {
                 let id = plan.id("planId").unwrap_or_default();
-                let entries = plan.array("entries").unwrap_or_default();
+                let entries = plan.list("entries");
                 let entries: Vec<_> = entries.iter().take(ENTRIES).map(entry).collect();
                 let size = entries.iter().map(Node::size).sum();
                 *self.0.of(&id) = entries;
@@ -49,8 +49,8 @@ impl Plans {
         &mut self,
         update: &Node<'_>,
         is_open: bool,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+        out: &mut Out<'_>,
+    ) -> Vec<Json> {
         out.rule("plans");
         let id = update.id("planId").unwrap_or_default();
         match self.0.remove(&id) {
@@ -61,7 +61,7 @@ impl Plans {
     }
 
     /// The list of all.
-    fn shown(&self, update: &Node<'_>) -> Node<'static> {
+    fn shown(&self, update: &Node<'_>) -> Json {
         let entries: Vec<_> = self
             .0
             .iter()
@@ -71,7 +71,7 @@ impl Plans {
     }
 }
 
-fn entry(v2: &Node<'static>) -> Node<'static> {
+fn entry(v2: &Json) -> Json {
     let mut made = v2.only("content priority status");
     if !matches!(
         v2.text("priority").as_deref(),
@@ -82,7 +82,7 @@ fn entry(v2: &Node<'static>) -> Node<'static> {
     match v2.text("status").as_deref() {
         Some("pending" | "in_progress" | "completed") => {}
         Some("cancelled") => {
-            let content = v2.text("content").unwrap_or_default();
+            let content = v2.word("content");
             made.set("content", format!("(cancelled) {content}"));
             made.set("status", "completed");
         }

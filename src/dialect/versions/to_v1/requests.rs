@@ -8,13 +8,13 @@ use crate::dialect::methods::method_name;
 use crate::dialect::object::object;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::prompt_to_v2;
-use crate::dialect::versions::exchange::{Exchange, INVALID_PARAMS, METHOD_NOT_FOUND, result};
 use crate::dialect::versions::methods::{close, error_for_v1, passes_to_agents};
+use crate::dialect::versions::out::{INVALID_PARAMS, METHOD_NOT_FOUND, Out, result};
 use crate::jsonrpc::Kind;
 
 impl ToV1 {
     /// A request of the client.
-    pub(super) fn client_asks<'a>(&mut self, mut message: Message<'a>, out: &mut Exchange<'a>) {
+    pub(super) fn client_asks<'a>(&mut self, mut message: Message<'a>, out: &mut Out<'a>) {
         let session = message.session().unwrap_or_default();
         let asked = match &*message.method {
             "session/prompt" => self.client_prompts(&mut message, session, out),
@@ -45,9 +45,9 @@ impl ToV1 {
         &mut self,
         message: &mut Message<'_>,
         id: String,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Option<FromClient> {
-        let blocks = message.body.array("prompt").unwrap_or_default();
+        let blocks = message.body.list("prompt");
         let converted: Option<Vec<_>> = blocks.iter().map(prompt_to_v2).collect();
         let Some(converted) = converted.filter(|blocks| !blocks.is_empty()) else {
             let why = "the prompt is empty, or has content of a type that ACP v1 lacks";
@@ -66,7 +66,7 @@ impl ToV1 {
         &mut self,
         message: &mut Message<'_>,
         session: String,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Option<FromClient> {
         let servers = message.body.array("mcpServers");
         let (dropped, kept): (Vec<_>, Vec<_>) = servers
@@ -74,7 +74,7 @@ impl ToV1 {
             .into_iter()
             .flatten()
             .partition(|server| server.text("type").is_none_or(|kind| kind == "stdio"));
-        let name = |server: &Node<'_>| server.text("name").unwrap_or_default();
+        let name = |server: &Node<'_>| server.word("name");
         let dropped: Vec<_> = dropped.iter().map(name).collect();
         if !dropped.is_empty() {
             let names = dropped.join(", ");
@@ -113,7 +113,7 @@ impl ToV1 {
         message: &mut Message<'_>,
         session: String,
         category: &'static str,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Option<FromClient> {
         let known = self.sessions.get_mut(&session);
         let option = known.and_then(|known| known.options.id_of(category));
@@ -139,9 +139,9 @@ impl ToV1 {
         &mut self,
         message: &mut Message<'_>,
         session: String,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Option<FromClient> {
-        let option = message.body.text("configId").unwrap_or_default();
+        let option = message.body.word("configId");
         let chosen = message.body.text("value");
         let booleans = self.client.boolean_options;
         let known = self.sessions.get_mut(&session).zip(chosen);
@@ -168,7 +168,7 @@ impl ToV1 {
         &mut self,
         mut answer: Message<'a>,
         asked: FromClient,
-        out: &mut Exchange<'a>,
+        out: &mut Out<'a>,
     ) {
         let is_error = answer.kind == Kind::Error;
         match asked {
@@ -206,7 +206,7 @@ impl ToV1 {
     }
 
     /// The agent's answer to a request that opens a session.
-    fn opened<'a>(&mut self, mut answer: Message<'a>, open: &Open, out: &mut Exchange<'a>) {
+    fn opened<'a>(&mut self, mut answer: Message<'a>, open: &Open, out: &mut Out<'a>) {
         let is_done = answer.kind == Kind::Result;
         let known = open.session.as_deref().filter(|_| open.replays);
         if let Some(known) = known.and_then(|id| self.sessions.get_mut(id)) {
@@ -258,7 +258,7 @@ impl ToV1 {
         mut answer: Message<'a>,
         id: &str,
         category: Option<&'static str>,
-        out: &mut Exchange<'a>,
+        out: &mut Out<'a>,
     ) {
         out.rule("options");
         let booleans = self.client.boolean_options;

@@ -6,15 +6,15 @@ use super::plans::Plans;
 use super::tools::Tools;
 use super::turns::{Ended, Turns};
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content;
-use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::initialize::ClientTraits;
+use crate::dialect::versions::out::Out;
 use crate::dialect::versions::waiting::Waiting;
 
 /// A session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Session {
     id: Box<str>,
     client: ClientTraits,
@@ -31,7 +31,7 @@ pub(super) struct Session {
 }
 
 /// What the client was shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tables {
     messages: Messages,
     pub(super) tools: Tools,
@@ -43,13 +43,8 @@ impl Session {
         Self {
             id: id.into(),
             client,
-            turns: Turns::default(),
             tables: Tables::new(client),
-            options: Options::default(),
-            saved: None,
-            replays: 0,
-            is_closed: false,
-            waiting: Waiting::default(),
+            ..Self::default()
         }
     }
 
@@ -69,8 +64,8 @@ impl Session {
     }
 
     /// Applies an update of the agent.
-    pub(super) fn update(&mut self, update: &Node<'static>, out: &mut Exchange<'_>) {
-        let kind = update.text("sessionUpdate").unwrap_or_default();
+    pub(super) fn update(&mut self, update: &Json, out: &mut Out<'_>) {
+        let kind = update.word("sessionUpdate");
         let tables = &mut self.tables;
         let made = match &*kind {
             "state_update" => {
@@ -95,19 +90,14 @@ impl Session {
     }
 
     /// An update that tells the client another mode than the one before.
-    pub(super) fn mode_update(&self, before: Option<String>) -> Option<Node<'static>> {
+    pub(super) fn mode_update(&self, before: Option<String>) -> Option<Json> {
         let mode = self.options.mode();
         let mode = mode.filter(|mode| before.is_some_and(|before| *mode != before))?;
         Some(object! { "sessionUpdate": "current_mode_update", "currentModeId": mode })
     }
 
     /// Sends updates to the client. Work between turns may wait for the next prompt.
-    pub(super) fn show(
-        &mut self,
-        updates: Vec<Node<'static>>,
-        is_work: bool,
-        out: &mut Exchange<'_>,
-    ) {
+    pub(super) fn show(&mut self, updates: Vec<Json>, is_work: bool, out: &mut Out<'_>) {
         let is_between = !self.turns.is_open() && self.replays == 0;
         let waits = is_work && is_between && out.policies.buffer_out_of_turn;
         for update in updates {
@@ -123,14 +113,14 @@ impl Session {
     }
 
     /// Sends what has waited for a prompt.
-    pub(super) fn flush(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn flush(&mut self, out: &mut Out<'_>) {
         while let Some(message) = self.waiting.pop() {
             out.other(message);
         }
     }
 
     /// Sends what has come of an event of a turn.
-    pub(super) fn finish(&mut self, ended: Ended, out: &mut Exchange<'_>) {
+    pub(super) fn finish(&mut self, ended: Ended, out: &mut Out<'_>) {
         for update in &ended.shown {
             for made in self.tables.messages.update(update, out) {
                 out.other(Message::update(Node::string(&self.id), made));
@@ -142,14 +132,9 @@ impl Session {
     }
 
     /// A message of the user: it may be the client's own prompt.
-    fn user(
-        &mut self,
-        kind: &str,
-        update: &Node<'static>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+    fn user(&mut self, kind: &str, update: &Json, out: &mut Out<'_>) -> Vec<Json> {
         let content = match kind {
-            "user_message" => update.array("content").unwrap_or_default(),
+            "user_message" => update.list("content"),
             _ => Vec::from_iter(update.value("content")),
         };
         let shown = match self.replays {
@@ -164,7 +149,7 @@ impl Session {
         made.collect()
     }
 
-    fn replace_options(&mut self, update: &Node<'static>) -> Vec<Node<'static>> {
+    fn replace_options(&mut self, update: &Json) -> Vec<Json> {
         let before = self.options.mode();
         let list = options::list(update).unwrap_or_default();
         let list = self.options.take(list, self.client.boolean_options);
@@ -178,23 +163,17 @@ impl Session {
 impl Tables {
     fn new(client: ClientTraits) -> Self {
         Self {
-            messages: Messages::default(),
             tools: Tools::new(client.terminals),
-            plans: Plans::default(),
+            ..Self::default()
         }
     }
 }
 
 /// An update that both versions have, or that v1 lacks.
-fn plain(
-    kind: &str,
-    update: &Node<'static>,
-    client: ClientTraits,
-    out: &mut Exchange<'_>,
-) -> Option<Node<'static>> {
+fn plain(kind: &str, update: &Json, client: ClientTraits, out: &mut Out<'_>) -> Option<Json> {
     let names = match kind {
         "available_commands_update" => {
-            let mut made = commands(&update.array("availableCommands").unwrap_or_default());
+            let mut made = commands(&update.list("availableCommands"));
             made.add_meta(update.value("_meta"));
             return Some(made);
         }
@@ -219,7 +198,7 @@ fn plain(
 }
 
 /// An update of these commands.
-pub(super) fn commands(all: &[Node<'static>]) -> Node<'static> {
+pub(super) fn commands(all: &[Json]) -> Json {
     let shown = all.iter().map(|command| {
         let mut shown = command.only("name description input");
         if shown.is_null("input") {

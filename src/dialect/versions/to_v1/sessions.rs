@@ -6,8 +6,8 @@ use hashlink::LinkedHashMap;
 
 use super::session::Session;
 use crate::dialect::message::Message;
-use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::initialize::ClientTraits;
+use crate::dialect::versions::out::Out;
 use crate::dialect::versions::waiting::Early;
 use crate::jsonrpc::Id;
 
@@ -61,31 +61,16 @@ impl Sessions {
     }
 
     /// Holds an update of a session that a result is yet to introduce. Returns whether it is one.
-    pub(super) fn holds(
-        &mut self,
-        id: &str,
-        message: &Message<'_>,
-        out: &mut Exchange<'_>,
-    ) -> bool {
+    pub(super) fn holds(&mut self, id: &str, message: &Message<'_>, out: &mut Out<'_>) -> bool {
         let holds = self.early.is_expecting() && !self.all.contains_key(id);
-        if holds && !self.early.hold(id.to_owned(), message) {
-            out.dropped(
-                "sessions",
-                "an early update of a new session: too many wait",
-            );
-        }
         if holds {
-            out.rule("sessions");
+            self.early.hold(id.to_owned(), message, out);
         }
         holds
     }
 
     /// A new session was answered for: the updates that have waited for it, if it was granted.
-    pub(super) fn opened(
-        &mut self,
-        id: Option<&str>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Message<'static>> {
+    pub(super) fn opened(&mut self, id: Option<&str>, out: &mut Out<'_>) -> Vec<Message<'static>> {
         let [own, others] = self.early.release(id);
         if !others.is_empty() {
             out.dropped("sessions", "updates of a session that was not opened");
@@ -100,7 +85,7 @@ impl Sessions {
     }
 
     /// Ends the turns for which that is due.
-    pub(super) fn expire(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn expire(&mut self, out: &mut Out<'_>) {
         for session in self.all.values_mut() {
             let ended = session.turns.expire(out);
             session.finish(ended, out);

@@ -9,11 +9,11 @@ use crate::dialect::message::Message;
 use crate::dialect::object::object;
 use crate::dialect::pending::MAX_OPEN;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{
-    CANCELLED, Exchange, Hop, INVALID_PARAMS, State, error_code, result,
-};
 use crate::dialect::versions::initialize::{ClientTraits, result_to_v1};
 use crate::dialect::versions::methods::{close, no_decision, passes_to_clients};
+use crate::dialect::versions::out::{
+    CANCELLED, Hop, INVALID_PARAMS, Out, State, error_code, result,
+};
 use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
 /// The state.
@@ -27,8 +27,8 @@ pub(in crate::dialect::versions) struct ToV1 {
     pub(super) sessions: Sessions,
     /// The client's requests that the agent has not answered.
     pub(super) asked: PendingRequests<FromClient>,
-    /// The agent's requests that the client has not answered.
-    asking: PendingRequests<FromAgent>,
+    /// The agent's requests that the client has not answered; those for permissions with more.
+    asking: PendingRequests<Option<Box<Permission>>>,
     /// How many tool calls of the bridge stood for the subjects of permissions.
     stand_ins: u64,
 }
@@ -62,31 +62,23 @@ pub(super) struct Open {
     pub(super) dropped: Vec<String>,
 }
 
-/// What is kept of a request of the agent.
-#[derive(Debug)]
-enum FromAgent {
-    Permission(Box<Permission>),
-    Elicitation,
-    Other,
-}
-
 impl State for ToV1 {
     fn peer(&self) -> Side {
         Side::Agent
     }
 
-    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>) {
+    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Out<'a>) {
         result_to_v1(result, &self.tools, out);
     }
 
-    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>) {
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Out<'a>) {
         match out.from {
             Hop::Peer => self.agent_asks(request, out),
             Hop::Other => self.client_asks(request, out),
         }
     }
 
-    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>) {
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Out<'a>) {
         match out.from {
             Hop::Peer => match self.asked.remove(answer.id.as_id()) {
                 Some((_, asked)) => self.agent_answers(answer, asked, out),
@@ -99,11 +91,11 @@ impl State for ToV1 {
         }
     }
 
-    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>) {
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Out<'a>) {
         self.update(&update, out);
     }
 
-    fn cancelled<'a>(&mut self, mut note: Message<'a>, out: &mut Exchange<'a>) {
+    fn cancelled<'a>(&mut self, mut note: Message<'a>, out: &mut Out<'a>) {
         let session = note.session();
         if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {
             session.turns.cancel();
@@ -113,7 +105,7 @@ impl State for ToV1 {
     }
 
     /// In v1 the prompt is the turn, in v2 it ends at once.
-    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>) {
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Out<'a>) {
         let id = id.as_id();
         let is_open = match out.from {
             Hop::Peer => self.asking.get(id).is_some(),
@@ -134,7 +126,7 @@ impl State for ToV1 {
         self.sessions.deadline()
     }
 
-    fn expire(&mut self, out: &mut Exchange<'_>) {
+    fn expire(&mut self, out: &mut Out<'_>) {
         self.sessions.expire(out);
     }
 }
@@ -162,7 +154,7 @@ impl ToV1 {
     }
 
     /// An update of the agent, unless it waits for the result that introduces its session.
-    pub(super) fn update(&mut self, message: &Message<'_>, out: &mut Exchange<'_>) {
+    pub(super) fn update(&mut self, message: &Message<'_>, out: &mut Out<'_>) {
         let (Some(id), Some(mut update)) = (message.session(), message.body.value("update")) else {
             return out.dropped("updates", "an update names no session");
         };
@@ -173,22 +165,22 @@ impl ToV1 {
     }
 
     /// A request of the agent.
-    fn agent_asks<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
-        let asked = match &*message.method {
+    fn agent_asks<'a>(&mut self, message: Message<'a>, out: &mut Out<'a>) {
+        match &*message.method {
             "session/request_permission" => return self.agent_asks_permission(&message, out),
             "elicitation/create" if !self.client.elicitation.shows(&message) => {
                 let why = "the client does not show elicitations of that mode";
                 return out.refuse("elicitation", &message.id, INVALID_PARAMS, why);
             }
-            "elicitation/create" => FromAgent::Elicitation,
-            method if passes_to_clients(method) => FromAgent::Other,
+            "elicitation/create" => {}
+            method if passes_to_clients(method) => {}
             _ => return out.unknown(&message),
-        };
-        let _ = self.asking.insert(message.id.as_id(), asked);
+        }
+        let _ = self.asking.insert(message.id.as_id(), None);
         out.pass(message);
     }
 
-    fn agent_asks_permission(&mut self, request: &Message<'_>, out: &mut Exchange<'_>) {
+    fn agent_asks_permission(&mut self, request: &Message<'_>, out: &mut Out<'_>) {
         let id = request.session().unwrap_or_default();
         let session = self.sessions.see(&id, self.client);
         let mut stand_in = String::new();
@@ -204,36 +196,33 @@ impl ToV1 {
         let Some((params, permission)) = asked else {
             return out.peer(result(&request.id, no_decision()));
         };
-        let asked = FromAgent::Permission(Box::new(permission));
-        let _ = self.asking.insert(request.id.as_id(), asked);
+        let permission = Some(Box::new(permission));
+        let _ = self.asking.insert(request.id.as_id(), permission);
         let id = request.id.clone();
         out.other(Message::new(Kind::Request, id, &request.method, params));
     }
 
-    /// The client's answer to a request of the agent.
+    /// The client's answer to a request of the agent, which may be one for a permission.
     fn client_answers<'a>(
         &mut self,
         mut answer: Message<'a>,
-        asked: FromAgent,
-        out: &mut Exchange<'a>,
+        asked: Option<Box<Permission>>,
+        out: &mut Out<'a>,
     ) {
-        match asked {
-            FromAgent::Other => out.pass(answer),
-            FromAgent::Elicitation if error_code(&answer) == Some(CANCELLED) => {
-                out.pass(result(&answer.id, object! { "action": "cancel" }));
+        if let Some(asked) = asked {
+            let session = self.sessions.get_mut(&asked.session);
+            let (answer, after) = permissions::answered(answer, &asked, session.as_deref());
+            out.pass(answer);
+            if let Some(session) = session {
+                session.show(after, false, out);
             }
-            FromAgent::Elicitation => {
-                close(&mut answer, out);
-                out.pass(answer);
-            }
-            FromAgent::Permission(asked) => {
-                let session = self.sessions.get_mut(&asked.session);
-                let (answer, after) = permissions::answered(answer, &asked, session.as_deref());
-                out.pass(answer);
-                if let Some(session) = session {
-                    session.show(after, false, out);
-                }
-            }
+            return;
         }
+        let is_elicitation = answer.method == "elicitation/create";
+        if is_elicitation && error_code(&answer) == Some(CANCELLED) {
+            return out.pass(result(&answer.id, object! { "action": "cancel" }));
+        }
+        close(&mut answer, out);
+        out.pass(answer);
     }
 }

@@ -6,7 +6,7 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 
 use super::messages::Prefix;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::fenced;
@@ -45,7 +45,7 @@ struct Exit {
 impl Terminals {
     /// Applies `terminal_update` or `terminal_output_chunk`; returns the terminal's id if something
     /// that is shown has changed, and what its tool call shows under `_meta`.
-    pub(super) fn update(&mut self, update: &Node<'_>) -> (Option<String>, Vec<Node<'static>>) {
+    pub(super) fn update(&mut self, update: &Node<'_>) -> (Option<String>, Vec<Json>) {
         let Some(id) = update.id("terminalId") else {
             return (None, Vec::new());
         };
@@ -103,13 +103,13 @@ impl Terminals {
     }
 
     /// What the tool call that begins to show the terminal says of it.
-    pub(super) fn info(&self, id: &str) -> Node<'static> {
+    pub(super) fn info(&self, id: &str) -> Json {
         let cwd = self.0.get(id).and_then(|terminal| terminal.cwd.as_deref());
         object! { "terminal_id": id, "cwd": cwd }
     }
 
     /// What it says after that of what there was before.
-    pub(super) fn catch_up(&mut self, id: &str) -> Vec<Node<'static>> {
+    pub(super) fn catch_up(&mut self, id: &str) -> Vec<Json> {
         let terminal = self.0.of(id);
         terminal.partial.clear();
         let before = terminal.output.clone();
@@ -192,12 +192,12 @@ impl Terminal {
     }
 
     /// What its tool call says under `_meta` of further output, and of its end.
-    fn stream(&mut self, id: &str, mut shown: String, exits: bool) -> Vec<Node<'static>> {
+    fn stream(&mut self, id: &str, mut shown: String, exits: bool) -> Vec<Json> {
         let mut made = Vec::new();
         let Some(owner) = &self.owner else {
             return made;
         };
-        let mut say = |meta: Node<'static>| {
+        let mut say = |meta: Json| {
             let update = "tool_call_update";
             made.push(object! { "sessionUpdate": update, "toolCallId": &**owner, "_meta": meta });
         };

@@ -2,13 +2,13 @@
 
 use super::diffs;
 use super::terminals::Terminals;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::text as json;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{self, item, text_item};
-use crate::dialect::versions::exchange::Exchange;
 use crate::dialect::versions::initialize::Display;
+use crate::dialect::versions::out::Out;
 
 /// How much content of one tool call is kept, in bytes.
 const CONTENT: usize = 1 << 20;
@@ -27,7 +27,7 @@ const KINDS: [&str; 9] = [
 ];
 
 /// The tool calls of a session, by id, and its terminals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tools {
     calls: Recent<Tool, 1024, { 16 << 20 }>,
     terminals: Terminals,
@@ -37,43 +37,37 @@ pub(super) struct Tools {
 /// One tool call, as the client knows it.
 #[derive(Debug, Default)]
 struct Tool {
-    is_known: bool,
     title: String,
     name: Option<String>,
     kind: Option<&'static str>,
     status: Option<&'static str>,
     content: Vec<Item>,
-    locations: Option<Node<'static>>,
-    raw_input: Option<Node<'static>>,
+    locations: Option<Json>,
+    raw_input: Option<Json>,
 }
 
 /// A part of its content.
 #[derive(Debug)]
 enum Item {
     /// Items of v1.
-    Shown(Vec<Node<'static>>),
+    Shown(Vec<Json>),
     /// A terminal of the agent.
     Terminal(String),
 }
 
 /// The changed members of a tool call.
-type Fields = Vec<(&'static str, Node<'static>)>;
+type Fields = Vec<(&'static str, Json)>;
 
 impl Tools {
     pub(super) fn new(display: Display) -> Self {
         Self {
-            calls: Recent::default(),
-            terminals: Terminals::default(),
             display,
+            ..Self::default()
         }
     }
 
     /// Applies `tool_call_update`.
-    pub(super) fn update(
-        &mut self,
-        update: &Node<'_>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+    pub(super) fn update(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Vec<Json> {
         let items = update.array("content");
         let items = items.map(|items| items.iter().map(Item::of).collect());
         let is_cleared = update.is_null("content");
@@ -85,7 +79,7 @@ impl Tools {
             }
         };
         let mut made = self.change(update, update, content, out);
-        let id = update.text("toolCallId").unwrap_or_default();
+        let id = update.word("toolCallId");
         if let (Some(shown), Some(tool)) = (made.first_mut(), self.calls.get(&id)) {
             for (name, word) in [("kind", tool.kind), ("status", tool.status)] {
                 let given = update.text(name).filter(|given| Some(&**given) != word);
@@ -101,11 +95,7 @@ impl Tools {
     }
 
     /// Applies `tool_call_content_chunk`.
-    pub(super) fn append(
-        &mut self,
-        update: &Node<'_>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+    pub(super) fn append(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Vec<Json> {
         let item = update.value("content").map(|item| Item::of(&item));
         let content = |content: &mut Vec<Item>| content.extend(item);
         self.change(update, &Node::Absent, content, out)
@@ -117,16 +107,16 @@ impl Tools {
         update: &Node<'_>,
         members: &Node<'_>,
         content: impl FnOnce(&mut Vec<Item>),
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+        out: &mut Out<'_>,
+    ) -> Vec<Json> {
         out.rule("tools");
         let Some(id) = update.id("toolCallId") else {
             out.dropped("tools", "a tool call has no id that can be remembered");
             return Vec::new();
         };
         let (display, terminals) = (self.display, &mut self.terminals);
+        let is_new = self.calls.get(&id).is_none();
         let tool = self.calls.of(&id);
-        let is_new = !std::mem::replace(&mut tool.is_known, true);
         let touches = update.member("content").is_some();
         let before = touches.then(|| tool.content(&id, display, terminals));
         let mut fields = tool.scalars(members, &id, is_new);
@@ -171,11 +161,7 @@ impl Tools {
     }
 
     /// Applies a change of a terminal.
-    pub(super) fn terminal(
-        &mut self,
-        update: &Node<'_>,
-        out: &mut Exchange<'_>,
-    ) -> Vec<Node<'static>> {
+    pub(super) fn terminal(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Vec<Json> {
         out.rule("terminals");
         let (changed, mut made) = self.terminals.update(update);
         let changed = changed.filter(|_| self.display != Display::Off);
@@ -198,7 +184,7 @@ impl Tools {
     }
 
     /// A known tool call as a permission request shows it, and its title.
-    pub(super) fn shown(&self, id: &str) -> Option<(String, Node<'static>)> {
+    pub(super) fn shown(&self, id: &str) -> Option<(String, Json)> {
         let tool = self.calls.get(id)?;
         let content = tool.content(id, self.display, &self.terminals);
         let shown = object! {
@@ -214,7 +200,7 @@ impl Tools {
     }
 
     /// An update that shows the tool call's own content.
-    pub(super) fn restored(&self, id: &str) -> Option<Node<'static>> {
+    pub(super) fn restored(&self, id: &str) -> Option<Json> {
         let tool = self.calls.get(id)?;
         let content = tool.content(id, self.display, &self.terminals);
         Some(call("tool_call_update", id, vec![("content", content)]))
@@ -277,7 +263,7 @@ impl Tool {
     }
 
     /// The content in v1.
-    fn content(&self, id: &str, display: Display, terminals: &Terminals) -> Node<'static> {
+    fn content(&self, id: &str, display: Display, terminals: &Terminals) -> Json {
         let mut made = Vec::new();
         for item in &self.content {
             match item {
@@ -295,7 +281,7 @@ impl Tool {
     }
 
     /// Forgets the first parts of the content while there is too much.
-    fn bound(&mut self, out: &mut Exchange<'_>) {
+    fn bound(&mut self, out: &mut Out<'_>) {
         let mut size: usize = self.content.iter().map(Item::size).sum();
         while size > CONTENT && self.content.len() > 1 {
             size -= self.content.remove(0).size();
@@ -314,16 +300,16 @@ impl Tool {
 }
 
 impl Item {
-    fn of(v2: &Node<'static>) -> Self {
+    fn of(v2: &Json) -> Self {
         match v2.text("type").as_deref() {
             Some("content") => {
                 let mut made = v2.only("type");
-                let block = v2.value("content").unwrap_or(Node::Absent);
+                let block = v2.part("content");
                 made.set("content", content::shown(&block));
                 Self::Shown(vec![made])
             }
             Some("diff") => Self::Shown(diffs::items(v2)),
-            Some("terminal") => Self::Terminal(v2.text("terminalId").unwrap_or_default()),
+            Some("terminal") => Self::Terminal(v2.word("terminalId")),
             _ => Self::Shown(vec![item(content::unsupported(v2))]),
         }
     }
@@ -344,7 +330,7 @@ impl Item {
 }
 
 /// An update of a tool call.
-pub(super) fn call(update: &'static str, id: &str, fields: Fields) -> Node<'static> {
+pub(super) fn call(update: &'static str, id: &str, fields: Fields) -> Json {
     let head = [("sessionUpdate", update.into()), ("toolCallId", id.into())];
     Node::object(head.into_iter().chain(fields))
 }

@@ -5,13 +5,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{Canonical, Repeated};
-use crate::dialect::versions::exchange::{
-    CANCELLED, Exchange, INTERNAL_ERROR, error, error_code, result,
-};
 use crate::dialect::versions::methods::error_for_v1;
+use crate::dialect::versions::out::{CANCELLED, INTERNAL_ERROR, Out, error, error_code, result};
 use crate::dialect::versions::waiting::Waiting;
 use crate::jsonrpc::{Id, IdBuf, Kind};
 
@@ -39,7 +37,7 @@ pub(super) struct Turns {
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// Updates that were held as echoes in vain; they are shown first.
-    pub(super) shown: Vec<Node<'static>>,
+    pub(super) shown: Vec<Json>,
     /// The answers to prompts.
     pub(super) answers: Vec<Message<'static>>,
 }
@@ -52,7 +50,7 @@ struct Prompt {
     /// The id of the message that may be, or is, its echo, and how much of the prompt that repeats.
     echo: Option<(String, Repeated)>,
     /// The updates that were taken for the echo, until the answer confirms it.
-    held: Waiting<Node<'static>, 1024, { 8 << 20 }>,
+    held: Waiting<Json, 1024, { 8 << 20 }>,
     is_echoed: bool,
     /// The agent has shown signs of work: before it accepted the prompt, or after.
     is_engaged: bool,
@@ -60,7 +58,7 @@ struct Prompt {
     /// The agent's answer.
     accepted: Option<Accepted>,
     /// An idle state that ends the turn unless the agent begins to work.
-    idle: Option<Node<'static>>,
+    idle: Option<Json>,
     /// When it does.
     grace: Option<Instant>,
 }
@@ -69,7 +67,7 @@ struct Prompt {
 struct Accepted {
     /// The id of the message that the prompt has become; the first drafts have none.
     message: Option<String>,
-    meta: Option<Node<'static>>,
+    meta: Option<Json>,
 }
 
 impl Turns {
@@ -110,7 +108,7 @@ impl Turns {
     }
 
     /// Ends the turns whose idle state was not revoked.
-    pub(super) fn expire(&mut self, out: &mut Exchange<'_>) -> Ended {
+    pub(super) fn expire(&mut self, out: &mut Out<'_>) -> Ended {
         let now = out.now;
         let is_due = |prompt: &Prompt| prompt.grace.is_some_and(|at| at <= now);
         self.end(is_due, None, out)
@@ -121,7 +119,7 @@ impl Turns {
         &mut self,
         answer: &Message<'_>,
         is_closed: bool,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Ended {
         let mut ended = Ended::default();
         let is_it = |prompt: &Prompt| prompt.id == answer.id;
@@ -175,7 +173,7 @@ impl Turns {
     }
 
     /// A state of the agent.
-    pub(super) fn state(&mut self, update: &Node<'_>, out: &mut Exchange<'_>) -> Ended {
+    pub(super) fn state(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Ended {
         out.rule("turns");
         if !update.says("state", "idle") {
             self.prompts.iter_mut().for_each(Prompt::engage);
@@ -197,18 +195,14 @@ impl Turns {
 
     /// The session was closed: the prompts that the agent has accepted end, the others when it
     /// answers them.
-    pub(super) fn close(&mut self, out: &mut Exchange<'_>) -> Ended {
+    pub(super) fn close(&mut self, out: &mut Out<'_>) -> Ended {
         self.cancel();
         self.end(|prompt| prompt.accepted.is_some(), Some("cancelled"), out)
     }
 
     /// What is shown of an update of a message of the user with these blocks: it, unless it repeats
     /// or may repeat the client's prompt, after those that were held before it.
-    pub(super) fn echo(
-        &mut self,
-        update: &Node<'static>,
-        blocks: &[Node<'static>],
-    ) -> Vec<Node<'static>> {
+    pub(super) fn echo(&mut self, update: &Json, blocks: &[Json]) -> Vec<Json> {
         let shown = || vec![update.clone()];
         let Some(id) = update.id("messageId") else {
             return shown();
@@ -262,7 +256,7 @@ impl Turns {
         &mut self,
         is_over: impl Fn(&Prompt) -> bool,
         reason: Option<&str>,
-        out: &mut Exchange<'_>,
+        out: &mut Out<'_>,
     ) -> Ended {
         let mut ended = Ended::default();
         let (over, open) = std::mem::take(&mut self.prompts)
@@ -331,7 +325,7 @@ impl Prompt {
     }
 
     /// The answer when the agent is idle.
-    fn ended(&self, out: &mut Exchange<'_>) -> Message<'static> {
+    fn ended(&self, out: &mut Out<'_>) -> Message<'static> {
         let nothing = Node::Absent;
         let idle = self.idle.as_ref().unwrap_or(&nothing);
         let reason = idle.text("stopReason");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::absolute;
 
@@ -14,8 +14,8 @@ const CONTEXT: usize = 3;
 const MAX_COMPARED: usize = 10_000;
 
 /// Converts a diff among the content of a tool call.
-pub(super) fn to_v2(diff: &Node<'_>, cwd: Option<&str>) -> Node<'static> {
-    let path = absolute(&diff.text("path").unwrap_or_default(), cwd);
+pub(super) fn to_v2(diff: &Node<'_>, cwd: Option<&str>) -> Json {
+    let path = absolute(&diff.word("path"), cwd);
     let old = diff.text("oldText");
     let deleted = diff
         .value("deleted")

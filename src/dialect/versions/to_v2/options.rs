@@ -1,7 +1,8 @@
 //! Config options: v2 has no modes and no models apart from them.
 
-use crate::dialect::object::object;
-use crate::dialect::text;
+use crate::dialect::action::{mode_list, model_list};
+use crate::dialect::object::Json;
+use crate::dialect::text::{self, JsonType};
 use crate::dialect::tree::Node;
 
 /// How much an agent may state of its options in parts, in bytes.
@@ -11,58 +12,41 @@ const MAX_LIST: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Options {
     /// The agent's own.
-    list: Option<Vec<Node<'static>>>,
-    /// What [`CHOICES`] names.
-    choices: [Option<Choice>; 2],
+    list: Option<Vec<Json>>,
+    /// The options that stand for what [`CHOICES`] names.
+    stand_ins: [Option<Json>; 2],
     /// The list that was announced when the agent changed its mode, which it may announce as well.
     announced: Option<Vec<u8>>,
 }
 
-/// The state of modes or models.
-#[derive(Debug)]
-struct Choice {
-    current: String,
-    /// Values of a select option.
-    values: Vec<Node<'static>>,
-}
-
 /// What v1 has apart from options, and an option stands for.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct Choice {
     /// The id and the category of the option.
     id: &'static str,
     /// The id when an option of the agent has that one.
     other_id: &'static str,
-    name: &'static str,
-    /// The member of a result, and those in it.
+    /// The member of a result, and the option that is made of it.
     state: &'static str,
-    current: &'static str,
-    available: &'static str,
-    value: &'static str,
+    option: fn(&[u8]) -> Option<Json>,
     /// The method that sets it, and the member of its params.
     pub(super) set: (&'static str, &'static str),
 }
 
 /// Modes and models.
-pub(super) static CHOICES: [Names; 2] = [
-    Names {
+pub(super) static CHOICES: [Choice; 2] = [
+    Choice {
         id: "mode",
         other_id: "acpb-mode",
-        name: "Mode",
         state: "modes",
-        current: "currentModeId",
-        available: "availableModes",
-        value: "id",
+        option: mode_list,
         set: ("session/set_mode", "modeId"),
     },
-    Names {
+    Choice {
         id: "model",
         other_id: "acpb-model",
-        name: "Model",
         state: "models",
-        current: "currentModelId",
-        available: "availableModels",
-        value: "modelId",
+        option: model_list,
         set: ("session/set_model", "modelId"),
     },
 ];
@@ -72,9 +56,9 @@ const MODES: usize = 0;
 impl Options {
     /// Takes what the result of a session states, and puts the whole list into it.
     pub(super) fn read_result(&mut self, result: &mut Node<'_>) {
-        for (names, choice) in CHOICES.iter().zip(&mut self.choices) {
-            if let Some(state) = result.value(names.state) {
-                *choice = Choice::read(&state, names);
+        for (choice, stand_in) in CHOICES.iter().zip(&mut self.stand_ins) {
+            if let Some(state) = result.value(choice.state) {
+                *stand_in = (choice.option)(&state.json());
             }
         }
         self.list = list(result).or(self.list.take());
@@ -83,17 +67,12 @@ impl Options {
     }
 
     /// The whole list; none when the agent has stated nothing.
-    pub(super) fn whole(&self) -> Option<Node<'static>> {
-        let stand_ins = (0..CHOICES.len()).filter_map(|kind| self.stand_in(kind));
-        let stand_ins = stand_ins.map(|(id, choice, names)| {
-            object! {
-                "id": id,
-                "name": names.name,
-                "category": names.id,
-                "type": "select",
-                "currentValue": &*choice.current,
-                "options": choice.values.clone(),
-            }
+    pub(super) fn whole(&self) -> Option<Json> {
+        let kinds = (0..CHOICES.len()).filter_map(|kind| Some((kind, self.id(kind)?)));
+        let stand_ins = kinds.filter_map(|(kind, id)| {
+            let mut option = self.stand_ins[kind].clone()?;
+            option.set("id", id);
+            Some(option)
         });
         let mut all: Vec<_> = stand_ins.collect();
         let is_stated = self.list.is_some() || !all.is_empty();
@@ -103,8 +82,7 @@ impl Options {
 
     /// What an option stands for, as its position in [`CHOICES`]; none if it is the agent's own.
     pub(super) fn target(&self, id: &str) -> Option<usize> {
-        let is_it = |kind: &usize| self.stand_in(*kind).is_some_and(|(own, ..)| own == id);
-        (0..CHOICES.len()).find(is_it)
+        (0..CHOICES.len()).find(|kind| self.id(*kind) == Some(id))
     }
 
     /// Takes the agent's answer to a change of an option.
@@ -112,13 +90,13 @@ impl Options {
         &mut self,
         target: Option<usize>,
         id: &str,
-        value: &Node<'static>,
+        value: &Json,
         result: &Node<'_>,
     ) {
         if let Some(target) = target {
-            let value = text::string(&value.json()).map(std::borrow::Cow::into_owned);
-            if let (Some(choice), Some(value)) = (&mut self.choices[target], value) {
-                choice.current = value;
+            let option = self.stand_ins[target].as_mut();
+            if let Some(option) = option.filter(|_| value.kind() == Some(JsonType::String)) {
+                option.set("currentValue", value.clone());
             }
             return;
         }
@@ -144,18 +122,18 @@ impl Options {
 
     /// The agent has changed its mode. Returns whether that changes an option.
     pub(super) fn set_mode(&mut self, mode: &str) -> bool {
-        let Some(at) = self.native(&CHOICES[MODES]) else {
-            let modes = self.choices[MODES].as_mut();
-            return modes.is_some_and(|modes| {
-                std::mem::replace(&mut modes.current, mode.to_owned()) != mode
-            });
+        let native = self.native(MODES);
+        let option = match native {
+            Some(at) => self.list.iter_mut().flatten().nth(at),
+            None => self.stand_ins[MODES].as_mut(),
         };
-        let option = self.list.iter_mut().flatten().nth(at);
         let Some(option) = option.filter(|option| !option.says("currentValue", mode)) else {
             return false;
         };
         option.set("currentValue", mode);
-        self.announced = self.whole().map(|whole| whole.json().into_owned());
+        if native.is_some() {
+            self.announced = self.whole().map(|whole| whole.json().into_owned());
+        }
         true
     }
 
@@ -169,48 +147,22 @@ impl Options {
 
     /// The id of the option that stands for modes or models, if there are any and the agent has no
     /// such option.
-    fn stand_in(&self, kind: usize) -> Option<(&'static str, &Choice, &'static Names)> {
-        let names = &CHOICES[kind];
-        let choice = self.choices[kind].as_ref()?;
-        let is_taken = || {
-            let mut all = self.list.iter().flatten();
-            all.any(|option| option.says("id", names.id))
-        };
-        match self.native(names) {
-            Some(_) => None,
-            None if is_taken() => Some((names.other_id, choice, names)),
-            None => Some((names.id, choice, names)),
-        }
+    fn id(&self, kind: usize) -> Option<&'static str> {
+        let is_used = self.stand_ins[kind].is_some() && self.native(kind).is_none();
+        let Choice { id, other_id, .. } = &CHOICES[kind];
+        let mut all = self.list.iter().flatten();
+        let is_taken = all.any(|option| option.says("id", id));
+        is_used.then_some(if is_taken { other_id } else { id })
     }
 
     /// The position of the agent's own option of that category.
-    fn native(&self, names: &Names) -> Option<usize> {
+    fn native(&self, kind: usize) -> Option<usize> {
         let mut all = self.list.iter().flatten();
-        all.position(|option| option.says("category", names.id))
-    }
-}
-
-impl Choice {
-    fn read(state: &Node<'static>, names: &Names) -> Option<Self> {
-        let value = |stated: Node<'static>| {
-            let id = stated.text(names.value)?;
-            let name = stated.text("name").unwrap_or_else(|| id.clone());
-            Some(object! {
-                "value": id,
-                "name": name,
-                "description": stated.value("description"),
-                "_meta": stated.value("_meta"),
-            })
-        };
-        let values = state.array(names.available)?.into_iter().map(value);
-        Some(Self {
-            current: state.text(names.current)?,
-            values: values.collect::<Option<_>>()?,
-        })
+        all.position(|option| option.says("category", CHOICES[kind].id))
     }
 }
 
 /// The options that a message states.
-fn list(body: &Node<'_>) -> Option<Vec<Node<'static>>> {
+fn list(body: &Node<'_>) -> Option<Vec<Json>> {
     body.array("configOptions")
 }

@@ -4,10 +4,10 @@ use super::options::Options;
 use super::tools::Tools;
 use super::turns::Turns;
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::drop_odd_date;
-use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::out::Out;
 
 /// The longest value that is remembered for lists of sessions, in bytes.
 const MAX_VALUE: usize = 4096;
@@ -21,7 +21,7 @@ pub(super) struct Session {
     pub(super) options: Options,
     /// What the agent replays is not shown.
     pub(super) quiet: bool,
-    directories: Option<Node<'static>>,
+    directories: Option<Json>,
     /// Its `title` and `updatedAt`.
     about: [Option<String>; 2],
 }
@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// Notices a tool call, and shows the terminals that it states. Returns whether it states any.
-    pub(super) fn see(&mut self, call: &mut Node<'_>, out: &mut Exchange<'_>) -> bool {
+    pub(super) fn see(&mut self, call: &mut Node<'_>, out: &mut Out<'_>) -> bool {
         if self.tools.see(call) {
             self.turns.messages.split();
         }
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// The session as an entry of a list; none when it is closed or its folder is not known.
-    pub(super) fn entry(&self, folder: Option<&str>) -> Option<Node<'static>> {
+    pub(super) fn entry(&self, folder: Option<&str>) -> Option<Json> {
         let cwd = self.tools.cwd.as_deref()?;
         let is_listed = !self.turns.is_closing() && folder.is_none_or(|folder| folder == cwd);
         let [title, updated_at] = &self.about;

@@ -7,9 +7,9 @@ use crate::dialect::message::Message;
 use crate::dialect::object::object;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::drop_odd_date;
-use crate::dialect::versions::exchange::{Exchange, INVALID_PARAMS, NOT_FOUND, error, result};
 use crate::dialect::versions::initialize::AgentMethods;
 use crate::dialect::versions::methods::close;
+use crate::dialect::versions::out::{INVALID_PARAMS, NOT_FOUND, Out, error, result};
 use crate::jsonrpc::{IdBuf, Kind};
 
 /// How many sessions are remembered.
@@ -18,7 +18,7 @@ const MAX_SESSIONS: usize = 1024;
 /// The sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    agent: AgentMethods,
+    pub(super) agent: AgentMethods,
     all: LinkedHashMap<Box<str>, Session>,
 }
 
@@ -69,16 +69,16 @@ impl Sessions {
         session.is_some_and(|session| session.turns.is_closing())
     }
 
-    /// `session/resume`. Returns what its answer needs, if the agent is asked.
-    pub(super) fn resume<'a>(
+    /// `session/resume`. Returns what its answer needs; none if it was answered.
+    pub(super) fn resume(
         &mut self,
-        mut message: Message<'a>,
-        out: &mut Exchange<'a>,
+        message: &mut Message<'_>,
+        out: &mut Out<'_>,
     ) -> Option<Restored> {
         let id = message.session().unwrap_or_default();
         let replay = message.body.value("replayFrom");
         message.body.remove("replayFrom");
-        let from = replay.map(|replay| replay.text("type").unwrap_or_default());
+        let from = replay.map(|replay| replay.word("type"));
         let is_open = self.all.contains_key(&*id) && !self.is_closing(&id);
         let refusal = match from.as_deref() {
             Some("start") if !self.agent.has("session/load") => {
@@ -119,7 +119,6 @@ impl Sessions {
             session.turns.messages.split();
             session.tools.forget_calls();
         }
-        out.pass(message);
         Some(Restored {
             session: id,
             is_new: !is_open,
@@ -131,7 +130,7 @@ impl Sessions {
         &mut self,
         restored: &Restored,
         mut answer: Message<'a>,
-        out: &mut Exchange<'a>,
+        out: &mut Out<'a>,
     ) {
         let session = self.get(&restored.session);
         session.quiet = false;
@@ -153,7 +152,7 @@ impl Sessions {
         &mut self,
         params: &Node<'_>,
         mut answer: Message<'a>,
-        out: &mut Exchange<'a>,
+        out: &mut Out<'a>,
     ) -> Option<String> {
         let id = answer.session().filter(|_| answer.kind == Kind::Result);
         if let Some(id) = &id {
@@ -167,52 +166,38 @@ impl Sessions {
         id
     }
 
-    /// `session/list`. Returns whether the agent is asked.
-    pub(super) fn list<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
+    /// `session/list`, if the agent lacks it. Returns whether it was answered.
+    pub(super) fn lists(&self, message: &Message<'_>, out: &mut Out<'_>) -> bool {
         if self.agent.has("session/list") {
-            out.pass(message);
-            return true;
+            return false;
         }
         let folder = message.body.text("cwd");
         let all = self.all.values();
-        let entries: Vec<_> = all
-            .filter_map(|session| session.entry(folder.as_deref()))
-            .collect();
+        let entries = all.filter_map(|session| session.entry(folder.as_deref()));
+        let entries: Vec<_> = entries.collect();
         out.emulated("list", "the agent has no session/list");
         out.peer(result(&message.id, object! { "sessions": entries }));
-        false
+        true
     }
 
-    /// `session/close`. Returns whether the agent is asked.
-    pub(super) fn close<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
+    /// `session/close`. Returns whether it is answered in place of the agent.
+    pub(super) fn closes(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> bool {
         let session = message.session().and_then(|id| self.all.get_mut(&*id));
-        if self.agent.has("session/close") {
-            if let Some(session) = session {
-                session.turns.refuse_queue(out);
-            }
-            out.pass(message);
-            return true;
-        }
-        out.emulated("close", "the agent has no session/close");
+        let has = self.agent.has("session/close");
         match session {
-            Some(session) => session.turns.close_for(message.id, out),
+            Some(session) if has => session.turns.refuse_queue(out),
+            Some(session) => session.turns.close_for(message.id.clone(), out),
+            None if has => {}
             None => out.peer(result(&message.id, object! {})),
         }
-        false
-    }
-
-    /// `session/delete`, `session/fork` and `logout`. Returns whether the agent is asked.
-    pub(super) fn optional<'a>(&self, message: Message<'a>, out: &mut Exchange<'a>) -> bool {
-        let has = self.agent.has(&message.method);
-        match has {
-            true => out.pass(message),
-            false => out.unknown(&message),
+        if !has {
+            out.emulated("close", "the agent has no session/close");
         }
-        has
+        !has
     }
 
     /// The agent has answered a request to close or delete a session.
-    pub(super) fn gone<'a>(&mut self, id: &str, mut answer: Message<'a>, out: &mut Exchange<'a>) {
+    pub(super) fn gone<'a>(&mut self, id: &str, mut answer: Message<'a>, out: &mut Out<'a>) {
         if answer.kind == Kind::Result
             && let Some(mut session) = self.all.remove(id)
         {
@@ -226,7 +211,7 @@ impl Sessions {
 /// The agent's answer to `session/list`.
 pub(super) fn listed(answer: &mut Message<'_>) {
     if answer.kind == Kind::Result {
-        let mut sessions = answer.body.array("sessions").unwrap_or_default();
+        let mut sessions = answer.body.list("sessions");
         for session in &mut sessions {
             drop_odd_date(session, "updatedAt");
             if session.is_null("additionalDirectories") {

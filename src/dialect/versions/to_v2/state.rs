@@ -9,15 +9,16 @@ use super::turns::Prompt;
 use super::updates;
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
+use crate::dialect::object::Json;
 use crate::dialect::pending::MAX_OPEN;
 use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
-use crate::dialect::versions::exchange::{Exchange, Hop, INVALID_PARAMS, State, result};
 use crate::dialect::versions::initialize::{AgentMethods, Elicitation, result_to_v2};
 use crate::dialect::versions::methods::{
     close, no_decision, passes_to_agents, passes_to_clients, requested,
 };
+use crate::dialect::versions::out::{Hop, INVALID_PARAMS, Out, State, result};
 use crate::dialect::versions::waiting::Early;
 use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
@@ -35,8 +36,9 @@ pub(in crate::dialect::versions) struct ToV2 {
     sessions: Sessions,
     /// The requests of the client that the agent has not answered.
     asked: PendingRequests<FromClient>,
-    /// The requests of the agent that the client has not answered.
-    asking: PendingRequests<FromAgent>,
+    /// The requests of the agent that the client has not answered, each with the session and the
+    /// turn that wait for the answer.
+    asking: PendingRequests<Option<(Box<str>, u64)>>,
     /// Updates of sessions that no result has named yet.
     early: Early,
 }
@@ -45,30 +47,18 @@ pub(in crate::dialect::versions) struct ToV2 {
 #[derive(Debug)]
 enum FromClient {
     /// It makes a session; its params.
-    Make(Node<'static>),
+    Make(Json),
     Restore(Restored),
-    SetOption(Change),
+    /// It sets an option, which may stand for something else (see [`CHOICES`]).
+    SetOption {
+        session: String,
+        option: String,
+        target: Option<usize>,
+        value: Json,
+    },
     /// It ends a session.
     End(String),
     Other,
-}
-
-/// A change of a config option.
-#[derive(Debug)]
-struct Change {
-    session: String,
-    option: String,
-    /// What the option stands for, if it is not the agent's own.
-    target: Option<usize>,
-    value: Node<'static>,
-}
-
-/// What is kept of a request of the agent.
-#[derive(Debug)]
-struct FromAgent {
-    is_permission: bool,
-    /// The session and the turn that wait for the answer.
-    turn: Option<(Box<str>, u64)>,
 }
 
 impl State for ToV2 {
@@ -76,51 +66,44 @@ impl State for ToV2 {
         Side::Client
     }
 
-    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>) {
+    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Out<'a>) {
         result_to_v2(result, out);
     }
 
-    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>) {
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Out<'a>) {
         match out.from {
             Hop::Peer => self.client_asks(request, out),
             Hop::Other => self.agent_asks(request, out),
         }
     }
 
-    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>) {
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Out<'a>) {
         match out.from {
             Hop::Peer => self.client_answers(answer, out),
             Hop::Other => self.agent_answers(answer, out),
         }
     }
 
-    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>) {
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Out<'a>) {
         let id = update.session().unwrap_or_default();
         match self.sessions.known(&id) {
             Some(session) if session.turns.is_closed() => {
                 out.dropped("close", "an update of a session that was closed");
             }
             Some(session) => updates::convert(session, update, out),
-            None if self.early.is_expecting() => match self.early.hold(id, &update) {
-                true => out.note(
-                    DialectEvent::Held,
-                    "update",
-                    "it waits for the result with its session",
-                ),
-                false => out.dropped("update", "an early update of a new session: too many wait"),
-            },
+            None if self.early.is_expecting() => self.early.hold(id, &update, out),
             None => updates::convert(self.sessions.get(&id), update, out),
         }
     }
 
-    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Exchange<'a>) {
+    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Out<'a>) {
         let session = note.session().and_then(|id| self.sessions.known(&id));
         if session.is_none_or(|session| session.turns.cancel(out)) {
             out.pass(note);
         }
     }
 
-    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>) {
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Out<'a>) {
         let is_passed = match out.from {
             Hop::Peer => {
                 let cancel = |session: &mut Session| session.turns.cancel_prompt(id, out);
@@ -139,7 +122,7 @@ impl State for ToV2 {
         all.filter_map(|session| session.turns.due()).min()
     }
 
-    fn expire(&mut self, out: &mut Exchange<'_>) {
+    fn expire(&mut self, out: &mut Out<'_>) {
         for session in self.sessions.iter_mut() {
             session.turns.expire(out);
         }
@@ -158,7 +141,7 @@ impl ToV2 {
     }
 
     /// A request of the client.
-    fn client_asks<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn client_asks<'a>(&mut self, mut message: Message<'a>, out: &mut Out<'a>) {
         let id = message.id.clone();
         let session = message.session().unwrap_or_default();
         let all = &mut self.sessions;
@@ -171,51 +154,45 @@ impl ToV2 {
                 Ok(prompt) => return all.get(&session).turns.prompt(prompt, out),
                 Err(why) => return out.refuse("prompt", &id, INVALID_PARAMS, &why),
             },
-            "session/new" => {
-                let params = message.body.to_static();
-                out.pass(message);
-                Some(FromClient::Make(params))
+            method @ ("session/fork" | "session/delete" | "logout") if !all.agent.has(method) => {
+                return out.unknown(&message);
             }
-            "session/fork" => {
-                let params = message.body.to_static();
-                all.optional(message, out)
-                    .then_some(FromClient::Make(params))
+            "session/new" | "session/fork" => {
+                self.early.expect();
+                FromClient::Make(message.body.to_static())
             }
-            "session/resume" => all.resume(message, out).map(FromClient::Restore),
-            "session/list" => all.list(message, out).then_some(FromClient::Other),
-            "session/close" => all.close(message, out).then_some(FromClient::End(session)),
-            "session/delete" => all
-                .optional(message, out)
-                .then_some(FromClient::End(session)),
-            "session/set_config_option" => self.client_sets(message, session, out),
-            "logout" => all.optional(message, out).then_some(FromClient::Other),
+            "session/resume" => match all.resume(&mut message, out) {
+                Some(restored) => FromClient::Restore(restored),
+                None => return,
+            },
+            "session/list" if all.lists(&message, out) => return,
+            "session/close" if all.closes(&message, out) => return,
+            "session/close" | "session/delete" => FromClient::End(session),
+            "session/set_config_option" => match self.client_sets(&mut message, session, out) {
+                Some(asked) => asked,
+                None => return,
+            },
             "tool_call/cancel" | "terminal/cancel" => {
                 let why = "the agent speaks v1 and cannot cancel that";
                 return out.refuse("methods", &id, INVALID_PARAMS, why);
             }
-            method if method == "authenticate" || passes_to_agents(method) => {
-                out.pass(message);
-                Some(FromClient::Other)
-            }
+            "session/list" | "authenticate" | "logout" => FromClient::Other,
+            method if passes_to_agents(method) => FromClient::Other,
             _ => return out.unknown(&message),
         };
-        if let Some(asked) = asked {
-            if matches!(asked, FromClient::Make(_)) {
-                self.early.expect();
-            }
-            let _ = self.asked.insert(id.as_id(), asked);
-        }
+        let _ = self.asked.insert(id.as_id(), asked);
+        out.pass(message);
     }
 
-    /// `session/set_config_option`. Returns what its answer needs, if the agent is asked.
-    fn client_sets<'a>(
+    /// `session/set_config_option`. Returns what its answer needs; none if it was refused.
+    fn client_sets(
         &mut self,
-        mut message: Message<'a>,
+        message: &mut Message<'_>,
         session: String,
-        out: &mut Exchange<'a>,
+        out: &mut Out<'_>,
     ) -> Option<FromClient> {
-        let option = message.body.text("configId").unwrap_or_default();
-        let value = message.body.value("value").unwrap_or(Node::Absent);
+        let option = message.body.word("configId");
+        let value = message.body.part("value");
         let target = self.sessions.get(&session).options.target(&option);
         if let Some((method, name)) = target.map(|target| CHOICES[target].set) {
             if value.kind() != Some(JsonType::String) {
@@ -228,22 +205,20 @@ impl ToV2 {
             message.method = method_name(method);
             out.rule("modes");
         }
-        out.pass(message);
-        Some(FromClient::SetOption(Change {
+        Some(FromClient::SetOption {
             session,
             option,
             target,
             value,
-        }))
+        })
     }
 
     /// An answer of the client.
-    fn client_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
-        let Some((_, asked)) = self.asking.remove(answer.id.as_id()) else {
-            return out.pass(answer);
-        };
-        if asked.is_permission && answer.kind == Kind::Result {
-            let outcome = answer.body.value("outcome").unwrap_or(Node::Absent);
+    fn client_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Out<'a>) {
+        let asked = self.asking.remove(answer.id.as_id());
+        let is_permission = answer.method == "session/request_permission";
+        if is_permission && answer.kind == Kind::Result {
+            let outcome = answer.body.part("outcome");
             let is_selected =
                 outcome.says("outcome", "selected") && outcome.text("optionId").is_some();
             if !is_selected && !outcome.says("outcome", "cancelled") {
@@ -253,7 +228,7 @@ impl ToV2 {
             }
         }
         out.pass(answer);
-        if let Some((session, turn)) = asked.turn
+        if let Some((_, Some((session, turn)))) = asked
             && let Some(session) = self.sessions.known(&session)
         {
             session.turns.replied(turn, out);
@@ -261,7 +236,7 @@ impl ToV2 {
     }
 
     /// A request of the agent.
-    fn agent_asks<'a>(&mut self, message: Message<'a>, out: &mut Exchange<'a>) {
+    fn agent_asks<'a>(&mut self, message: Message<'a>, out: &mut Out<'a>) {
         let (id, method) = (message.id.clone(), message.method.clone());
         let is_permission = method == "session/request_permission";
         let is_question = is_permission || method == "elicitation/create";
@@ -273,13 +248,10 @@ impl ToV2 {
         }
         match (&*method, &mut session) {
             ("session/request_permission", Some(session)) => {
-                let options = message.body.array("options").unwrap_or_default();
+                let options = message.body.list("options");
                 if session.turns.is_closed() || options.is_empty() {
-                    out.note(
-                        DialectEvent::Answered,
-                        "permission",
-                        "there is nothing to choose",
-                    );
+                    let what = "there is nothing to choose";
+                    out.note(DialectEvent::Answered, "permission", what);
                     return out.other(result(&id, no_decision()));
                 }
                 updates::permission(session, message, out);
@@ -296,11 +268,7 @@ impl ToV2 {
             let turn = session.turns.asked(out)?;
             Some((session.id.clone(), turn))
         });
-        let asked = FromAgent {
-            is_permission,
-            turn,
-        };
-        let _ = self.asking.insert(id.as_id(), asked);
+        let _ = self.asking.insert(id.as_id(), turn);
     }
 
     /// The session that a request of the agent is about.
@@ -314,7 +282,7 @@ impl ToV2 {
     }
 
     /// An answer of the agent.
-    fn agent_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Exchange<'a>) {
+    fn agent_answers<'a>(&mut self, mut answer: Message<'a>, out: &mut Out<'a>) {
         if answer.method == "session/prompt" {
             let mut all = self.sessions.iter_mut();
             return match all.find(|session| session.turns.is_turn_of(&answer.id)) {
@@ -335,10 +303,15 @@ impl ToV2 {
             }
             FromClient::Restore(restored) => self.sessions.restored(&restored, answer, out),
             FromClient::End(session) => self.sessions.gone(&session, answer, out),
-            FromClient::SetOption(change) => {
+            FromClient::SetOption {
+                session,
+                option,
+                target,
+                value,
+            } => {
                 if answer.kind == Kind::Result {
-                    let options = &mut self.sessions.get(&change.session).options;
-                    options.changed(change.target, &change.option, &change.value, &answer.body);
+                    let options = &mut self.sessions.get(&session).options;
+                    options.changed(target, &option, &value, &answer.body);
                     close(&mut answer, out);
                     // The result has all options.
                     let whole = options.whole().unwrap_or(Node::Array(Vec::new()));

@@ -4,12 +4,12 @@
 use data_encoding::BASE64;
 
 use super::diffs;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::text;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{self, absolute, item, text_item};
-use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::out::Out;
 
 /// The longest title that is remembered, in bytes.
 const MAX_TITLE: usize = 4096;
@@ -54,7 +54,7 @@ impl Tools {
 
     /// The title of a call; it may be empty.
     pub(super) fn title(&self, call: &Node<'_>) -> &str {
-        let id = call.text("toolCallId").unwrap_or_default();
+        let id = call.word("toolCallId");
         self.titles.get(&id).map_or("", |title| title)
     }
 
@@ -64,7 +64,7 @@ impl Tools {
     }
 
     /// Takes out of a call what it states about terminals, as updates; none when it states nothing.
-    pub(super) fn terminals(&mut self, call: &mut Node<'_>) -> Option<Vec<Node<'static>>> {
+    pub(super) fn terminals(&mut self, call: &mut Node<'_>) -> Option<Vec<Json>> {
         let mut meta = call.value("_meta")?;
         let mut updates = None;
         for (name, update) in STATED {
@@ -94,7 +94,7 @@ impl Tools {
                 }
                 _ => {
                     // Some agents write Base64 here; it is shown as it is.
-                    let data = stated.text("data").unwrap_or_default();
+                    let data = stated.word("data");
                     update.set("data", BASE64.encode(data.as_bytes()));
                 }
             }
@@ -109,7 +109,7 @@ impl Tools {
 
     /// The terminal that is meant, which is known from now on. Some agents leave the id out.
     fn terminal(&mut self, stated: &Node<'_>, call: &Node<'_>) -> Option<String> {
-        let tool = call.text("toolCallId").unwrap_or_default();
+        let tool = call.word("toolCallId");
         let Some(id) = stated.id("terminal_id") else {
             let mut all = self.terminals.iter().rev();
             return all.find_map(|(id, of)| (*of == tool).then(|| id.to_owned()));
@@ -120,7 +120,7 @@ impl Tools {
     }
 
     /// Converts a call.
-    pub(super) fn convert(&self, call: &mut Node<'_>, out: &mut Exchange<'_>) {
+    pub(super) fn convert(&self, call: &mut Node<'_>, out: &mut Out<'_>) {
         let cwd = self.cwd.as_deref();
         if call.keep_only(MEMBERS) {
             out.dropped("tool-call", "members that v2 does not have");
@@ -140,12 +140,12 @@ impl Tools {
         });
     }
 
-    fn content(&self, part: &mut Node<'static>, out: &mut Exchange<'_>) {
-        match &*part.text("type").unwrap_or_default() {
+    fn content(&self, part: &mut Json, out: &mut Out<'_>) {
+        match &*part.word("type") {
             "content" => part.change("content", content::to_v2),
             "diff" => *part = diffs::to_v2(part, self.cwd.as_deref()),
             "terminal" => {
-                let id = part.text("terminalId").unwrap_or_default();
+                let id = part.word("terminalId");
                 if self.terminals.get(&id).is_none() {
                     out.dropped("terminal", "a terminal of the client");
                     *part = text_item(&format!("[terminal {id} is not available]"));

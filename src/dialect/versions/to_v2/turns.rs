@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use super::messages::Messages;
 use crate::dialect::message::Message;
-use crate::dialect::object::object;
+use crate::dialect::object::{Json, object};
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{self, Canonical, Repeated};
-use crate::dialect::versions::exchange::{
-    CANCELLED, Exchange, INTERNAL_ERROR, INVALID_REQUEST, error, error_code, result,
+use crate::dialect::versions::out::{
+    CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, Out, error, error_code, result,
 };
 use crate::dialect::versions::waiting::Waiting;
 use crate::jsonrpc::{IdBuf, Kind};
@@ -42,7 +42,7 @@ pub(super) struct Prompt {
     /// The request.
     message: Message<'static>,
     /// Its content as the client has sent it.
-    content: Vec<Node<'static>>,
+    content: Vec<Json>,
 }
 
 /// The turn that the agent is in.
@@ -50,7 +50,7 @@ pub(super) struct Prompt {
 struct Turn {
     id: IdBuf,
     /// What the client is shown as the user's message; none once it was.
-    content: Option<Vec<Node<'static>>>,
+    content: Option<Vec<Json>>,
     /// When the prompt is acknowledged at the latest.
     due: Option<Instant>,
     cancelled: bool,
@@ -62,12 +62,12 @@ impl Prompt {
     /// # Errors
     /// Why v1 does not have such a prompt.
     pub(super) fn read(mut message: Message<'_>) -> Result<Self, String> {
-        let content = message.body.array("prompt").unwrap_or_default();
+        let content = message.body.list("prompt");
         if content.is_empty() {
             return Err("the prompt is empty".to_owned());
         }
-        let convert = |block: &Node<'static>| {
-            let kind = || block.text("type").unwrap_or_default();
+        let convert = |block: &Json| {
+            let kind = || block.word("type");
             let unknown = || format!("the agent speaks v1, which has no content `{}`", kind());
             content::to_v1(block).ok_or_else(unknown)
         };
@@ -115,14 +115,14 @@ impl Turns {
     }
 
     /// Acknowledges a prompt that was not for too long.
-    pub(super) fn expire(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn expire(&mut self, out: &mut Out<'_>) {
         if self.due().is_some_and(|due| due <= out.now) {
             self.work(out);
         }
     }
 
     /// Sends a prompt to the agent, or keeps it until the turn has ended.
-    pub(super) fn prompt(&mut self, prompt: Prompt, out: &mut Exchange<'_>) {
+    pub(super) fn prompt(&mut self, prompt: Prompt, out: &mut Out<'_>) {
         if self.is_idle() {
             return self.forward(prompt, out);
         }
@@ -144,7 +144,7 @@ impl Turns {
         }
     }
 
-    fn forward(&mut self, prompt: Prompt, out: &mut Exchange<'_>) {
+    fn forward(&mut self, prompt: Prompt, out: &mut Out<'_>) {
         let Prompt { message, content } = prompt;
         self.messages.split();
         let is_short = message.size <= MAX_REPEATED;
@@ -161,7 +161,7 @@ impl Turns {
     }
 
     /// The agent works: the prompt is acknowledged, unless it was.
-    pub(super) fn work(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn work(&mut self, out: &mut Out<'_>) {
         let Some(turn) = &mut self.turn else {
             return;
         };
@@ -182,7 +182,7 @@ impl Turns {
     }
 
     /// Ends the turn with the agent's answer to its prompt.
-    pub(super) fn answered(&mut self, mut message: Message<'_>, out: &mut Exchange<'_>) {
+    pub(super) fn answered(&mut self, mut message: Message<'_>, out: &mut Out<'_>) {
         let Some(turn) = &self.turn else {
             return;
         };
@@ -225,7 +225,7 @@ impl Turns {
 
     /// Marks the turn as cancelled; prompts that wait are refused. Returns whether the agent has to
     /// be told.
-    pub(super) fn cancel(&mut self, out: &mut Exchange<'_>) -> bool {
+    pub(super) fn cancel(&mut self, out: &mut Out<'_>) -> bool {
         if let Some(turn) = &mut self.turn {
             turn.cancelled = true;
         }
@@ -234,7 +234,7 @@ impl Turns {
     }
 
     /// Refuses the prompts that wait.
-    pub(super) fn refuse_queue(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn refuse_queue(&mut self, out: &mut Out<'_>) {
         while let Some(prompt) = self.queue.pop() {
             out.rule("prompt");
             out.peer(cancelled(&prompt.message.id));
@@ -243,7 +243,7 @@ impl Turns {
 
     /// Cancels one prompt. Returns whether the agent has to be told; none when no prompt of the
     /// session has that id.
-    pub(super) fn cancel_prompt(&mut self, id: &IdBuf, out: &mut Exchange<'_>) -> Option<bool> {
+    pub(super) fn cancel_prompt(&mut self, id: &IdBuf, out: &mut Out<'_>) -> Option<bool> {
         if let Some(turn) = self.turn.as_ref().filter(|turn| same(&turn.id, id)) {
             return Some(turn.content.is_some());
         }
@@ -258,7 +258,7 @@ impl Turns {
     }
 
     /// The user has got a question; returns the turn that it belongs to.
-    pub(super) fn asked(&mut self, out: &mut Exchange<'_>) -> Option<u64> {
+    pub(super) fn asked(&mut self, out: &mut Out<'_>) -> Option<u64> {
         self.turn.as_ref()?;
         self.questions += 1;
         if self.questions == 1 {
@@ -268,7 +268,7 @@ impl Turns {
     }
 
     /// A question of that turn was answered.
-    pub(super) fn replied(&mut self, turn: u64, out: &mut Exchange<'_>) {
+    pub(super) fn replied(&mut self, turn: u64, out: &mut Out<'_>) {
         if turn != self.ended || self.turn.is_none() {
             return;
         }
@@ -279,7 +279,7 @@ impl Turns {
     }
 
     /// Tells the client the state of the session.
-    pub(super) fn snapshot(&self, out: &mut Exchange<'_>) {
+    pub(super) fn snapshot(&self, out: &mut Out<'_>) {
         let state = match &self.turn {
             Some(turn) if turn.content.is_some() => "idle",
             Some(_) if self.questions > 0 => "requires_action",
@@ -290,7 +290,7 @@ impl Turns {
     }
 
     /// Closes the session in place of the agent, after the turn.
-    pub(super) fn close_for(&mut self, id: IdBuf, out: &mut Exchange<'_>) {
+    pub(super) fn close_for(&mut self, id: IdBuf, out: &mut Out<'_>) {
         self.refuse_queue(out);
         self.closing.push(id);
         let Some(turn) = &mut self.turn else {
@@ -302,7 +302,7 @@ impl Turns {
     }
 
     /// The agent has closed the session: its turn has ended.
-    pub(super) fn end(&mut self, out: &mut Exchange<'_>) {
+    pub(super) fn end(&mut self, out: &mut Out<'_>) {
         self.refuse_queue(out);
         match &self.turn {
             Some(turn) if turn.content.is_none() => self.idle("cancelled", out),
@@ -313,7 +313,7 @@ impl Turns {
     }
 
     /// Answers the prompt of the turn, which was not acknowledged.
-    fn refuse(&self, why: &str, out: &mut Exchange<'_>) {
+    fn refuse(&self, why: &str, out: &mut Out<'_>) {
         if let Some(turn) = &self.turn {
             out.rule("prompt");
             out.peer(error(&turn.id, CANCELLED, why));
@@ -321,7 +321,7 @@ impl Turns {
     }
 
     /// Begins the next turn, or closes the session.
-    fn finish(&mut self, out: &mut Exchange<'_>) {
+    fn finish(&mut self, out: &mut Out<'_>) {
         self.turn = None;
         self.repeats = Default::default();
         self.questions = 0;
@@ -336,12 +336,12 @@ impl Turns {
         }
     }
 
-    fn idle(&self, reason: &str, out: &mut Exchange<'_>) {
+    fn idle(&self, reason: &str, out: &mut Out<'_>) {
         self.announce("idle", object! { "stopReason": reason }, out);
     }
 
     /// Tells the client a state of the session, and more about it.
-    fn announce(&self, state: &str, more: Node<'static>, out: &mut Exchange<'_>) {
+    fn announce(&self, state: &str, more: Json, out: &mut Out<'_>) {
         let mut update = more;
         update.set("sessionUpdate", "state_update");
         update.set("state", state);

@@ -8,7 +8,7 @@ use crate::dialect::pointer::own_pointer;
 use crate::dialect::text::JsonType;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content;
-use crate::dialect::versions::exchange::Exchange;
+use crate::dialect::versions::out::Out;
 
 /// Updates that are no history: they are shown even if a session is resumed without a replay.
 const LIVE: [&str; 5] = [
@@ -41,7 +41,7 @@ const ONLY_V2: [&str; 7] = [
 ];
 
 /// Converts an update of the agent.
-pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: &mut Exchange<'a>) {
+pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: &mut Out<'a>) {
     let kind = message.text_at("/update/sessionUpdate").unwrap_or_default();
     if kind.is_empty() || ONLY_V2.contains(&&*kind) {
         let what = format!("an update `{kind}`, which v1 does not have");
@@ -78,11 +78,7 @@ pub(super) fn convert<'a>(session: &mut Session, mut message: Message<'a>, out: 
 }
 
 /// Converts a permission request of the agent: v2 asks with a title and a subject.
-pub(super) fn permission<'a>(
-    session: &mut Session,
-    mut request: Message<'a>,
-    out: &mut Exchange<'a>,
-) {
+pub(super) fn permission<'a>(session: &mut Session, mut request: Message<'a>, out: &mut Out<'a>) {
     let params = &mut request.body;
     let call = params.value("toolCall");
     let mut title = String::new();
@@ -106,7 +102,7 @@ fn chunk(
     session: &mut Session,
     speaker: Speaker,
     update: &mut Node<'_>,
-    out: &mut Exchange<'_>,
+    out: &mut Out<'_>,
 ) -> bool {
     let Some(mut block) = update.value("content") else {
         return false;
@@ -126,12 +122,7 @@ fn chunk(
     true
 }
 
-fn tool_call(
-    session: &mut Session,
-    kind: &str,
-    update: &mut Node<'_>,
-    out: &mut Exchange<'_>,
-) -> bool {
+fn tool_call(session: &mut Session, kind: &str, update: &mut Node<'_>, out: &mut Out<'_>) -> bool {
     let terminals = session.see(update, out);
     session.tools.convert(update, out);
     update.set("sessionUpdate", "tool_call_update");
@@ -154,7 +145,7 @@ fn plan(update: &mut Node<'_>) -> bool {
 /// A currency has three capital letters in v2.
 fn cost(update: &mut Node<'_>) -> bool {
     if let Some(mut cost) = update.value("cost") {
-        let currency = cost.text("currency").unwrap_or_default();
+        let currency = cost.word("currency");
         let is_code = currency.len() == 3 && currency.bytes().all(|one| one.is_ascii_alphabetic());
         cost.set("currency", currency.to_ascii_uppercase());
         update.set("cost", is_code.then_some(cost));

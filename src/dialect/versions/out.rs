@@ -1,4 +1,4 @@
-//! What a state does with a message: it writes into an [`Exchange`].
+//! What a state does with a message: it writes into an [`Out`].
 
 use std::fmt::Debug;
 use std::time::Instant;
@@ -32,26 +32,26 @@ pub(super) trait State: Debug + Send + Sync {
     /// The side that speaks v2.
     fn peer(&self) -> Side;
     /// The agent's result of `initialize`.
-    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Exchange<'a>);
+    fn initialized<'a>(&mut self, result: Message<'a>, out: &mut Out<'a>);
     /// A request.
-    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Exchange<'a>);
+    fn asked<'a>(&mut self, request: Message<'a>, out: &mut Out<'a>);
     /// Any other answer.
-    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Exchange<'a>);
+    fn answered<'a>(&mut self, answer: Message<'a>, out: &mut Out<'a>);
     /// `session/update` of the agent.
-    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Exchange<'a>);
+    fn updated<'a>(&mut self, update: Message<'a>, out: &mut Out<'a>);
     /// `session/cancel` of the client.
-    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Exchange<'a>);
+    fn cancelled<'a>(&mut self, note: Message<'a>, out: &mut Out<'a>);
     /// `$/cancel_request`, for the request with that id.
-    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Exchange<'a>);
+    fn withdrawn<'a>(&mut self, id: &IdBuf, note: Message<'a>, out: &mut Out<'a>);
     /// When [`State::expire`] is due.
     fn deadline(&self) -> Option<Instant>;
     /// Does what is due at `out.now`.
-    fn expire(&mut self, out: &mut Exchange<'_>);
+    fn expire(&mut self, out: &mut Out<'_>);
 }
 
 /// The output of one message or deadline.
 #[derive(Debug)]
-pub(super) struct Exchange<'a> {
+pub(super) struct Out<'a> {
     /// Who has sent the message.
     pub(super) from: Hop,
     pub(super) now: Instant,
@@ -80,7 +80,7 @@ impl Hop {
     }
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> Out<'a> {
     pub(super) const fn new(from: Hop, now: Instant, policies: VersionPolicies) -> Self {
         Self {
             from,
