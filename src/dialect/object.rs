@@ -226,6 +226,13 @@ impl<'a> From<Vec<Self>> for Node<'a> {
     }
 }
 
+impl<T: AsRef<str>> From<&[T]> for Node<'_> {
+    fn from(texts: &[T]) -> Self {
+        let texts = texts.iter().map(|text| Self::string(text.as_ref()));
+        Self::Array(texts.collect())
+    }
+}
+
 impl<'a, T: Into<Self>> From<Option<T>> for Node<'a> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Absent, Into::into)

@@ -65,6 +65,9 @@ pub(super) struct Elicitation {
 #[derive(Clone, Debug)]
 pub(super) struct AgentMethods(Vec<&'static str>);
 
+/// Capabilities: the objects in v1's and v2's that have them, how they are said, and their names.
+type Capabilities = [(&'static str, &'static str, Said, &'static str)];
+
 /// How the two versions say a capability.
 #[derive(Clone, Copy)]
 enum Said {
@@ -76,46 +79,30 @@ enum Said {
     Mark,
 }
 
-/// Capabilities of a client: their places in v1's and v2's.
-const OF_CLIENT: [(&str, &str, Said); 4] = [
-    ("/auth/terminal", "/auth/terminal", Said::Flag),
-    ("/elicitation", "/elicitation", Said::Same),
-    ("/nes", "/nes", Said::Same),
-    ("/positionEncodings", "/positionEncodings", Said::Same),
+/// Those of a client.
+const OF_CLIENT: &Capabilities = &[
+    ("/auth", "/auth", Said::Flag, "terminal"),
+    ("", "", Said::Same, "elicitation nes positionEncodings"),
 ];
 
-/// The same of an agent.
-const OF_AGENT: [(&str, &str, Said); 14] = [
+/// Those of an agent.
+const OF_AGENT: &Capabilities = &[
     (
-        "/promptCapabilities/image",
-        "/session/prompt/image",
+        "/promptCapabilities",
+        "/session/prompt",
         Said::Flag,
+        "image audio embeddedContext",
     ),
+    ("/mcpCapabilities", "/session/mcp", Said::Flag, "http"),
+    ("/mcpCapabilities", "/session/mcp", Said::Mark, "acp"),
     (
-        "/promptCapabilities/audio",
-        "/session/prompt/audio",
-        Said::Flag,
-    ),
-    (
-        "/promptCapabilities/embeddedContext",
-        "/session/prompt/embeddedContext",
-        Said::Flag,
-    ),
-    ("/mcpCapabilities/http", "/session/mcp/http", Said::Flag),
-    ("/mcpCapabilities/acp", "/session/mcp/acp", Said::Mark),
-    ("/sessionCapabilities/delete", "/session/delete", Said::Same),
-    (
-        "/sessionCapabilities/additionalDirectories",
-        "/session/additionalDirectories",
+        "/sessionCapabilities",
+        "/session",
         Said::Same,
+        "delete additionalDirectories fork _meta",
     ),
-    ("/sessionCapabilities/fork", "/session/fork", Said::Same),
-    ("/sessionCapabilities/_meta", "/session/_meta", Said::Same),
-    ("/auth/_meta", "/auth/_meta", Said::Same),
-    ("/providers", "/providers", Said::Same),
-    ("/nes", "/nes", Said::Same),
-    ("/positionEncoding", "/positionEncoding", Said::Same),
-    ("/_meta", "/_meta", Said::Same),
+    ("/auth", "/auth", Said::Same, "_meta"),
+    ("", "", Said::Same, "providers nes positionEncoding _meta"),
 ];
 
 /// Methods that an agent of v1 may lack, with the places of the capabilities that state them.
@@ -181,8 +168,9 @@ impl AgentMethods {
     /// What a v1 agent has stated in its result.
     pub(super) fn read(result: &Node<'_>) -> Self {
         let stated = result.part("agentCapabilities");
-        let is_there = |place: &str| is_marked(&stated, place) || is_true(&stated, place);
-        let known = OPTIONAL.into_iter().filter(|(_, place)| is_there(place));
+        let known = OPTIONAL
+            .into_iter()
+            .filter(|(_, place)| is_there(&stated, place));
         Self(known.map(|(method, _)| method).collect())
     }
 
@@ -209,22 +197,19 @@ pub(super) fn starts_servers(result: &Node<'_>) -> bool {
 /// that the agent can use what it understands: v1 comes alone from a client of v2.
 pub(super) fn offer(params: &Json, client: Version, version: Version) -> Json {
     let mut made = params.clone();
-    put(&mut made, "/protocolVersion", (version as i32).into());
+    put(&mut made, "/protocolVersion", Some((version as i32).into()));
     match client {
         Version::One => {
             let unknown = || object! { "name": "acp-v1-client", "version": "unknown" };
             made.set("info", params.value("clientInfo").unwrap_or_else(unknown));
-            let stated = params.value("clientCapabilities");
-            made.set("capabilities", to_v2(&OF_CLIENT, stated, object! {}));
+            let stated = params.part("clientCapabilities");
+            made.set("capabilities", to_v2(OF_CLIENT, &stated, object! {}));
         }
         Version::Two => {
             let info = params.value("info");
             made.set("clientInfo", info.unwrap_or(Node::raw(b"null")));
-            let stated = params.value("capabilities");
-            made.set(
-                "clientCapabilities",
-                to_v1(&OF_CLIENT, stated, Node::raw(RELAY)),
-            );
+            let stated = to_v1(OF_CLIENT, &params.part("capabilities"), Node::raw(RELAY));
+            made.set("clientCapabilities", stated);
             if version == Version::One {
                 made.remove("info");
                 made.remove("capabilities");
@@ -238,12 +223,11 @@ pub(super) fn offer(params: &Json, client: Version, version: Version) -> Json {
 /// what the client offers in vain.
 pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: &mut Out<'a>) {
     let body = &message.body;
-    let stated = body.value("capabilities");
-    let mut capabilities = to_v1(&OF_AGENT, stated, Node::raw(EVERY_AGENT));
+    let stated = body.part("capabilities");
+    let mut capabilities = to_v1(OF_AGENT, &stated, Node::raw(EVERY_AGENT));
     let methods = body.list("authMethods");
-    if !methods.is_empty() {
-        put(&mut capabilities, "/auth/logout", object! {});
-    }
+    let logout = (!methods.is_empty()).then_some(object! {});
+    put(&mut capabilities, "/auth/logout", logout);
     message.body = object! {
         "protocolVersion": 1,
         "agentCapabilities": capabilities,
@@ -261,79 +245,70 @@ pub(super) fn result_to_v1<'a>(mut message: Message<'a>, dropped: &[&str], out: 
 pub(super) fn result_to_v2<'a>(mut message: Message<'a>, out: &mut Out<'a>) {
     let body = &message.body;
     let known = AgentMethods::read(body);
-    let stated = body.value("agentCapabilities");
-    let has_sse = is_true(body, "/agentCapabilities/mcpCapabilities/sse");
+    let stated = body.part("agentCapabilities");
     let base = Node::raw(br#"{"session":{"mcp":{"stdio":{}}}}"#);
-    let info = body
-        .value("agentInfo")
-        .filter(|info| info.kind() == Some(JsonType::Object));
+    let info = body.value("agentInfo");
+    let info = info.filter(|info| info.kind() == Some(JsonType::Object));
     let unknown = || object! { "name": "acp-v1-agent", "version": "unknown" };
     message.body = object! {
         "protocolVersion": 2,
         "info": info.unwrap_or_else(unknown),
-        "capabilities": to_v2(&OF_AGENT, stated, base),
-        "authMethods": body.value("authMethods").unwrap_or(Node::Array(Vec::new())),
+        "capabilities": to_v2(OF_AGENT, &stated, base),
+        "authMethods": body.list("authMethods"),
         "_meta": body.value("_meta"),
     };
     let mut emulated = vec!["session/list", "session/resume", "session/close"];
     emulated.retain(|method| !known.has(method));
-    let dropped: &[&str] = if has_sse {
-        &["mcpCapabilities.sse"]
-    } else {
-        &[]
-    };
-    report(&mut message, (2, 1), dropped, &emulated);
+    let mut dropped = vec!["mcpCapabilities.sse"];
+    dropped.retain(|_| is_true(&stated, "/mcpCapabilities/sse"));
+    report(&mut message, (2, 1), &dropped, &emulated);
     let what = "the client speaks v2 and the agent v1: messages are converted";
     out.emulated("initialize", what);
     out.sent.push((Hop::Peer, message));
 }
 
 /// Capabilities of v2 in v1, beside those in `made`.
-fn to_v1(table: &[(&str, &str, Said)], v2: Option<Json>, mut made: Json) -> Json {
-    let v2 = v2.unwrap_or(Node::Absent);
-    for (old, new, said) in table {
-        let has = is_marked(&v2, new);
-        match said {
-            Said::Same => at(&v2, new)
-                .into_iter()
-                .for_each(|same| put(&mut made, old, same)),
-            Said::Flag => put(&mut made, old, has.into()),
-            Said::Mark if has => put(&mut made, old, true.into()),
-            Said::Mark => {}
-        }
+fn to_v1(all: &Capabilities, v2: &Node<'_>, mut made: Json) -> Json {
+    for (old, new, said) in places(all) {
+        let has = is_marked(v2, &new);
+        let value = match said {
+            Said::Same => at(v2, &new),
+            Said::Flag => Some(has.into()),
+            Said::Mark => has.then(|| has.into()),
+        };
+        put(&mut made, &old, value);
     }
     made
 }
 
 /// Capabilities of v1 in v2, beside those in `made`.
-fn to_v2(table: &[(&str, &str, Said)], v1: Option<Json>, mut made: Json) -> Json {
-    let v1 = v1.unwrap_or(Node::Absent);
-    for (old, new, said) in table {
+fn to_v2(all: &Capabilities, v1: &Node<'_>, mut made: Json) -> Json {
+    for (old, new, said) in places(all) {
         let value = match said {
-            Said::Same => at(&v1, old),
-            Said::Flag => is_true(&v1, old).then_some(object! {}),
-            Said::Mark => (is_true(&v1, old) || is_marked(&v1, old)).then_some(object! {}),
+            Said::Same => at(v1, &old),
+            Said::Flag => is_true(v1, &old).then_some(object! {}),
+            Said::Mark => is_there(v1, &old).then_some(object! {}),
         };
-        value
-            .into_iter()
-            .for_each(|value| put(&mut made, new, value));
+        put(&mut made, &new, value);
     }
     made
 }
 
+/// The place of each capability in v1's and v2's.
+fn places(all: &Capabilities) -> impl Iterator<Item = (String, String, Said)> {
+    all.iter().flat_map(|(old, new, said, names)| {
+        let place = move |name| (format!("{old}/{name}"), format!("{new}/{name}"), *said);
+        names.split(' ').map(place)
+    })
+}
+
 /// States under `_meta` what the client gets.
 fn report(message: &mut Message<'_>, versions: (i32, i32), dropped: &[&str], emulated: &[&str]) {
-    let list = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| Node::string(name))
-            .collect::<Vec<_>>()
-    };
     let report = object! {
         "clientVersion": versions.0,
         "agentVersion": versions.1,
-        "dropped": list(dropped),
-        "emulated": list(emulated),
+        "dropped": dropped,
+        "emulated": emulated,
     };
     message.set("/_meta/acp-relay", report);
 }
@@ -343,14 +318,21 @@ fn at(node: &Node<'_>, place: &str) -> Option<Json> {
     (found.kind() != JsonType::Null).then(|| Node::owned(found.json().into_owned()))
 }
 
-fn put(node: &mut Json, place: &str, value: Json) {
-    // Nothing in our own objects blocks it.
-    let _ = node.put(own_pointer(place).names(), value);
+fn put(node: &mut Json, place: &str, value: Option<Json>) {
+    if let Some(value) = value {
+        // Nothing in our own objects blocks it.
+        let _ = node.put(own_pointer(place).names(), value);
+    }
 }
 
 fn is_true(node: &Node<'_>, place: &str) -> bool {
     let found = node.get(&own_pointer(place));
     found.is_some_and(|value| &*value.json() == b"true")
+}
+
+/// Whether something is supported, in either spelling of v1.
+fn is_there(node: &Node<'_>, place: &str) -> bool {
+    is_true(node, place) || is_marked(node, place)
 }
 
 /// Whether there is an object, as a mark that something is supported.

@@ -49,6 +49,9 @@ pub(super) trait State: Debug + Send + Sync {
     fn expire(&mut self, out: &mut Out<'_>);
 }
 
+/// Why a request is refused: the rule, the code, and the text.
+pub(super) type Refusal = (&'static str, i32, String);
+
 /// The output of one message or deadline.
 #[derive(Debug)]
 pub(super) struct Out<'a> {

@@ -70,7 +70,8 @@ impl World {
             Scanned::Batch => return,
             _ => {}
         }
-        self.relay.handle_frame(from, frame, self.now, &mut self.out);
+        self.relay
+            .handle_frame(from, frame, self.now, &mut self.out);
         self.deliver();
     }
 

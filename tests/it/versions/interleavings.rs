@@ -56,6 +56,47 @@ fn each_request_of_a_v2_client_and_a_v1_agent_is_answered_once() {
     seeds().for_each(|seed| World::new(Side::Client).play(seed));
 }
 
+#[test]
+fn the_name_of_a_tool_call_is_stated_where_it_is_not_the_title() {
+    let shown = |call: Value| {
+        let mut world = World::new(Side::Agent);
+        let mut update =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "name": "sh"});
+        let members = update.as_object_mut().unwrap();
+        members.extend(call.as_object().unwrap().clone());
+        let params = json!({"sessionId": "s", "update": update});
+        world.tell(Side::Agent, "session/update", params);
+        let sent = world.log.pop().unwrap();
+        let sent: Value = serde_json::from_str(sent.strip_prefix("client < ").unwrap()).unwrap();
+        sent["params"]["update"]["_meta"]["acp-relay"]["name"].clone()
+    };
+    assert_eq!(shown(json!({"title": "Runs make"})), "sh");
+    assert_eq!(shown(json!({})), Value::Null, "it is the title");
+}
+
+#[test]
+fn options_that_an_agent_states_in_parts_are_bounded() {
+    let mut world = World::new(Side::Client);
+    for part in 0..10 {
+        let params = json!({"sessionId": "s", "configId": "x", "type": "id", "value": "v"});
+        world.ask(Side::Client, "session/set_config_option", params);
+        let option = json!({"id": format!("o{part}"), "name": "n".repeat(200_000), "type": "select",
+                            "currentValue": "a", "options": []});
+        world.answer(
+            Side::Agent,
+            0,
+            &json!({"result": {"configOptions": [option]}}),
+        );
+    }
+    let whole = world.log.pop().unwrap();
+    assert!(
+        (800_000..1_200_000).contains(&whole.len()),
+        "{}",
+        whole.len()
+    );
+    assert!(world.faults.is_empty(), "{:?}", world.faults);
+}
+
 fn seeds() -> RangeInclusive<u64> {
     let wanted = std::env::var(VARIABLE).ok();
     1..=wanted.map_or(CONVERSATIONS, |count| count.parse().unwrap())

@@ -10,9 +10,8 @@ pub(super) fn items(v2: &Node<'_>) -> Vec<Json> {
     let changes = v2.list("changes");
     let patch = v2.part("patch");
     let source = patch.text("text").filter(|text| !text.trim().is_empty());
-    let git = source
-        .as_deref()
-        .filter(|_| patch.says("format", "git_patch"));
+    let is_git = patch.says("format", "git_patch");
+    let git = source.as_deref().filter(|_| is_git);
     let sections = git.and_then(patch::parse);
     let owners = sections.as_deref().and_then(|all| owners(all, &changes));
     let mut made = Vec::new();

@@ -10,6 +10,8 @@ const CHOICE: &str = "value name description";
 /// The options of a session as the agent has sent them last.
 #[derive(Debug, Default)]
 pub(super) struct Options {
+    /// Whether the client shows booleans.
+    pub(super) booleans: bool,
     list: Vec<Json>,
     /// Whether the client was offered modes.
     offered_modes: bool,
@@ -27,10 +29,10 @@ pub(super) enum Value {
 
 impl Options {
     /// Remembers a list, and returns it in v1: without booleans if the client has none.
-    pub(super) fn take(&mut self, list: Vec<Json>, booleans: bool) -> Json {
+    pub(super) fn take(&mut self, list: Vec<Json>) -> Vec<Json> {
         self.list = list;
-        let shown = self.list.iter().map(|option| shown(option, booleans));
-        Node::Array(shown.collect())
+        let shown = self.list.iter().map(|option| shown(option, self.booleans));
+        shown.collect()
     }
 
     /// The modes of v1, which are offered from now on.
@@ -64,11 +66,11 @@ impl Options {
     }
 
     /// What a client's value for the option with that id is for the agent.
-    pub(super) fn value(&self, id: &str, value: &str, booleans: bool) -> Value {
+    pub(super) fn value(&self, id: &str, value: &str) -> Value {
         let option = self.list.iter().find(|option| option.says("id", id));
         let is_boolean = option.is_some_and(|option| option.says("type", "boolean"));
         match value {
-            _ if booleans || !is_boolean => Value::Same,
+            _ if self.booleans || !is_boolean => Value::Same,
             "true" => Value::Boolean(true),
             "false" => Value::Boolean(false),
             _ => Value::Unknown,

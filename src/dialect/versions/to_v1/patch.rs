@@ -1,5 +1,15 @@
 //! Patches in the format of git, as far as texts can be taken from them.
 
+/// How lines begin that name a file.
+const NAMES: [&str; 6] = [
+    "--- ",
+    "+++ ",
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+];
+
 /// The changes of one file.
 #[derive(Debug, Default)]
 pub(super) struct Section {
@@ -44,16 +54,8 @@ pub(super) fn parse(patch: &str) -> Option<Vec<Section>> {
             sections.push(Section::default());
             continue;
         }
-        let name = [
-            "--- ",
-            "+++ ",
-            "rename from ",
-            "rename to ",
-            "copy from ",
-            "copy to ",
-        ]
-        .iter()
-        .find_map(|word| text.strip_prefix(word));
+        let mut words = NAMES.iter();
+        let name = words.find_map(|word| text.strip_prefix(word));
         if let Some(name) = name {
             let is_bare = sections.last().is_none_or(|last| !last.hunks.is_empty());
             if is_bare && text.starts_with("--- ") {
@@ -79,11 +81,8 @@ fn hunk<'p>(
     head: &str,
     lines: &mut std::iter::Peekable<impl Iterator<Item = &'p str>>,
 ) -> Option<Hunk> {
-    let (old, new) = head
-        .strip_prefix("@@ -")?
-        .split(" @@")
-        .next()?
-        .split_once(" +")?;
+    let ranges = head.strip_prefix("@@ -")?.split(" @@").next()?;
+    let (old, new) = ranges.split_once(" +")?;
     let ((old_start, mut old_left), (new_start, mut new_left)) = (range(old)?, range(new)?);
     let mut hunk = Hunk {
         old_start,

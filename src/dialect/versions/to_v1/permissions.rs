@@ -49,9 +49,8 @@ pub(super) fn ask(
 ) -> (Vec<Json>, Option<(Json, Permission)>) {
     out.rule("permissions");
     let body = &request.body;
-    let title = body
-        .text("title")
-        .unwrap_or_else(|| "Permission required".to_owned());
+    let title = body.text("title");
+    let title = title.unwrap_or_else(|| "Permission required".to_owned());
     let description = body.text("description").filter(|text| !text.is_empty());
     let subject = body.part("subject");
     let is_call = subject.says("type", "tool_call");
@@ -61,11 +60,9 @@ pub(super) fn ask(
         Some(subject) => tools.update(subject, out),
         None => Vec::new(),
     };
-    let options = body.list("options");
-    let (options, offered): (Vec<_>, Vec<_>) = options
-        .iter()
-        .filter_map(|option| offer(option, out))
-        .unzip();
+    let options = body.list("options").into_iter();
+    let options = options.filter_map(|option| offer(&option, out));
+    let (options, offered): (Vec<_>, Vec<_>) = options.unzip();
     if options.is_empty() {
         return (before, None);
     }
@@ -81,10 +78,8 @@ pub(super) fn ask(
         }
         Some(((_, shown), _)) => (shown, After::Nothing),
         None => {
-            out.emulated(
-                "permissions",
-                "a tool call stands for what a permission is about",
-            );
+            let what = "a tool call stands for what a permission is about";
+            out.emulated("permissions", what);
             let shown = stood_in(stand_in, title, description, &subject);
             let mut announced = shown.clone();
             announced.set("sessionUpdate", "tool_call");
@@ -112,9 +107,8 @@ pub(super) fn answered<'a>(
     let mut allowed = false;
     if answer.kind == Kind::Result || error_code(&answer) == Some(CANCELLED) {
         let outcome = answer.body.part("outcome");
-        let chosen = outcome
-            .text("optionId")
-            .filter(|_| outcome.says("outcome", "selected"));
+        let is_selected = outcome.says("outcome", "selected");
+        let chosen = outcome.text("optionId").filter(|_| is_selected);
         let mut offered = asked.offered.iter();
         let chosen = chosen.and_then(|id| offered.find(|(offered, _)| *offered == id));
         let mut body = no_decision();
@@ -122,12 +116,9 @@ pub(super) fn answered<'a>(
             allowed = *allows;
             body.set("outcome", outcome.only("outcome optionId"));
         }
-        body.add_meta(
-            answer
-                .body
-                .value("_meta")
-                .filter(|_| answer.kind == Kind::Result),
-        );
+        if answer.kind == Kind::Result {
+            body.add_meta(answer.body.value("_meta"));
+        }
         answer.kind = Kind::Result;
         answer.body = body;
     }
@@ -136,11 +127,8 @@ pub(super) fn answered<'a>(
         After::Restore(id) => session.and_then(|session| session.tables.tools.restored(id)),
         After::Close(id) => {
             let status = if allowed { "completed" } else { "failed" };
-            Some(call(
-                "tool_call_update",
-                id,
-                vec![("status", status.into())],
-            ))
+            let fields = vec![("status", status.into())];
+            Some(call("tool_call_update", id, fields))
         }
     };
     (answer, after.into_iter().collect())

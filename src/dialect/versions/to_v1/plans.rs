@@ -62,9 +62,8 @@ impl Plans {
 
     /// The list of all.
     fn shown(&self, update: &Node<'_>) -> Json {
-        let entries: Vec<_> = self
-            .0
-            .iter()
+        let plans = self.0.iter();
+        let entries: Vec<_> = plans
             .flat_map(|(_, entries)| entries.iter().cloned())
             .collect();
         object! { "sessionUpdate": "plan", "entries": entries, "_meta": update.value("_meta") }

@@ -1,7 +1,7 @@
 //! The client's requests, and the agent's answers to them.
 
 use super::options::{self, Value};
-use super::session::commands;
+use super::session::commands_update;
 use super::state::{FromClient, Open, ToV1};
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
@@ -9,8 +9,11 @@ use crate::dialect::object::object;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::prompt_to_v2;
 use crate::dialect::versions::methods::{close, error_for_v1, passes_to_agents};
-use crate::dialect::versions::out::{INVALID_PARAMS, METHOD_NOT_FOUND, Out, result};
+use crate::dialect::versions::out::{INVALID_PARAMS, METHOD_NOT_FOUND, Out, Refusal, result};
 use crate::jsonrpc::Kind;
+
+/// What is kept of a request, unless it is refused.
+type Kept = Result<FromClient, Refusal>;
 
 impl ToV1 {
     /// A request of the client.
@@ -21,72 +24,58 @@ impl ToV1 {
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
                 self.client_opens(&mut message, session, out)
             }
-            "session/set_mode" => self.client_chooses(&mut message, session, "mode", out),
-            "session/set_model" => self.client_chooses(&mut message, session, "model", out),
-            "session/set_config_option" => self.client_sets(&mut message, session, out),
-            "session/close" | "session/delete" => Some(FromClient::Close(session)),
-            "session/list" | "authenticate" | "logout" => Some(FromClient::Other),
-            method if passes_to_agents(method) => Some(FromClient::Other),
+            "session/set_mode" | "session/set_model" => self.client_chooses(&mut message, session),
+            "session/set_config_option" => self.client_sets(&mut message, session),
+            "session/close" | "session/delete" => Ok(FromClient::Close(session)),
+            "session/list" | "authenticate" | "logout" => Ok(FromClient::Other),
+            method if passes_to_agents(method) => Ok(FromClient::Other),
             _ => return out.unknown(&message),
         };
-        // Else it was refused.
-        if let Some(asked) = asked {
-            close(&mut message, out);
-            if let FromClient::Open(Open { replays: true, .. }) = &asked {
-                let from = object! { "type": "start" };
-                message.body.set("replayFrom", from);
+        match asked {
+            Ok(asked) => {
+                close(&mut message, out);
+                if let FromClient::Open(Open { replays: true, .. }) = &asked {
+                    let from = object! { "type": "start" };
+                    message.body.set("replayFrom", from);
+                }
+                let _ = self.asked.insert(message.id.as_id(), asked);
+                out.pass(message);
             }
-            let _ = self.asked.insert(message.id.as_id(), asked);
-            out.pass(message);
+            Err((rule, code, why)) => out.refuse(rule, &message.id, code, &why),
         }
     }
 
-    fn client_prompts(
-        &mut self,
-        message: &mut Message<'_>,
-        id: String,
-        out: &mut Out<'_>,
-    ) -> Option<FromClient> {
+    fn client_prompts(&mut self, message: &mut Message<'_>, id: String, out: &mut Out<'_>) -> Kept {
         let blocks = message.body.list("prompt");
         let converted: Option<Vec<_>> = blocks.iter().map(prompt_to_v2).collect();
         let Some(converted) = converted.filter(|blocks| !blocks.is_empty()) else {
             let why = "the prompt is empty, or has content of a type that ACP v1 lacks";
-            out.refuse("prompt", &message.id, INVALID_PARAMS, why);
-            return None;
+            return Err(("prompt", INVALID_PARAMS, why.to_owned()));
         };
         let session = self.session(&id);
         session.flush(out);
         session.turns.begin(&message.id, &converted);
         message.body.set("prompt", converted);
-        Some(FromClient::Prompt(id))
+        Ok(FromClient::Prompt(id))
     }
 
     /// A request that opens a session.
-    fn client_opens(
-        &mut self,
-        message: &mut Message<'_>,
-        session: String,
-        out: &mut Out<'_>,
-    ) -> Option<FromClient> {
-        let servers = message.body.array("mcpServers");
-        let (dropped, kept): (Vec<_>, Vec<_>) = servers
-            .filter(|_| !self.starts_servers)
-            .into_iter()
-            .flatten()
-            .partition(|server| server.text("type").is_none_or(|kind| kind == "stdio"));
+    fn client_opens(&mut self, message: &mut Message<'_>, id: String, out: &mut Out<'_>) -> Kept {
+        let is_lost = |server: &Node<'_>| {
+            !self.starts_servers && server.text("type").is_none_or(|kind| kind == "stdio")
+        };
+        let servers = message.body.list("mcpServers").into_iter();
+        let (dropped, kept): (Vec<_>, Vec<_>) = servers.partition(is_lost);
         let name = |server: &Node<'_>| server.word("name");
         let dropped: Vec<_> = dropped.iter().map(name).collect();
         if !dropped.is_empty() {
             let names = dropped.join(", ");
             if out.policies.refuse_mcp {
                 let why = format!("the agent cannot start MCP servers by a command: {names}");
-                out.refuse("mcp_servers", &message.id, INVALID_PARAMS, &why);
-                return None;
+                return Err(("mcp_servers", INVALID_PARAMS, why));
             }
-            out.dropped(
-                "mcp_servers",
-                format!("MCP servers with a command: {names}"),
-            );
+            let what = format!("MCP servers with a command: {names}");
+            out.dropped("mcp_servers", what);
             message.body.set("mcpServers", kept);
         }
         let replays = message.method == "session/load";
@@ -95,69 +84,56 @@ impl ToV1 {
             self.sessions.early.expect();
         } else if replays {
             message.method = method_name("session/resume");
-            self.session(&session).begin_replay();
+            self.session(&id).begin_replay();
             out.rule("load");
         } else {
-            self.session(&session);
+            self.session(&id);
         }
-        Some(FromClient::Open(Open {
-            session: (!is_new).then_some(session),
+        Ok(FromClient::Open(Open {
+            session: (!is_new).then_some(id),
             replays,
             dropped,
         }))
     }
 
     /// `session/set_mode` and `session/set_model`: an option of that category is set.
-    fn client_chooses(
-        &mut self,
-        message: &mut Message<'_>,
-        session: String,
-        category: &'static str,
-        out: &mut Out<'_>,
-    ) -> Option<FromClient> {
+    fn client_chooses(&mut self, message: &mut Message<'_>, session: String) -> Kept {
+        let is_mode = message.method == "session/set_mode";
+        let category = if is_mode { "mode" } else { "model" };
         let known = self.sessions.get_mut(&session);
         let option = known.and_then(|known| known.options.id_of(category));
         let chosen = message.body.value(&format!("{category}Id"));
         let (Some(option), Some(chosen)) = (option, chosen) else {
             let why = format!("the session has no option for its {category}");
-            out.refuse("options", &message.id, METHOD_NOT_FOUND, &why);
-            return None;
+            return Err(("options", METHOD_NOT_FOUND, why));
         };
-        out.rule("options");
         message.method = method_name("session/set_config_option");
         message.body.keep_only("sessionId");
         message.body.set("configId", option);
         message.body.set("value", chosen);
-        Some(FromClient::Option {
+        Ok(FromClient::Option {
             session,
             category: Some(category),
         })
     }
 
     /// `session/set_config_option`: what was shown as a choice may be a boolean.
-    fn client_sets(
-        &mut self,
-        message: &mut Message<'_>,
-        session: String,
-        out: &mut Out<'_>,
-    ) -> Option<FromClient> {
+    fn client_sets(&mut self, message: &mut Message<'_>, session: String) -> Kept {
         let option = message.body.word("configId");
         let chosen = message.body.text("value");
-        let booleans = self.client.boolean_options;
         let known = self.sessions.get_mut(&session).zip(chosen);
-        match known.map(|(known, chosen)| known.options.value(&option, &chosen, booleans)) {
+        match known.map(|(known, chosen)| known.options.value(&option, &chosen)) {
             Some(Value::Boolean(is_on)) => {
                 message.body.set("type", "boolean");
                 message.body.set("value", is_on);
             }
             Some(Value::Unknown) => {
                 let why = format!("the option {option} has no such value");
-                out.refuse("options", &message.id, INVALID_PARAMS, &why);
-                return None;
+                return Err(("options", INVALID_PARAMS, why));
             }
             Some(Value::Same) | None => {}
         }
-        Some(FromClient::Option {
+        Ok(FromClient::Option {
             session,
             category: None,
         })
@@ -219,28 +195,22 @@ impl ToV1 {
             }
             return;
         }
-        let commands = answer
-            .body
-            .array("availableCommands")
-            .map(|all| commands(&all));
+        let commands = answer.body.array("availableCommands");
+        let commands = commands.map(|all| commands_update(&all));
         close(&mut answer, out);
         let named = || answer.session().unwrap_or_default();
         let id = open.session.clone().unwrap_or_else(named);
-        let booleans = self.client.boolean_options;
         let session = self.session(&id);
         session.is_closed = false;
         let list = options::list(&answer.body);
         answer.body.remove("configOptions");
         if let Some(list) = list {
-            answer
-                .body
-                .set("configOptions", session.options.take(list, booleans));
+            answer.body.set("configOptions", session.options.take(list));
             answer.body.set("modes", session.options.modes());
         }
         if !open.dropped.is_empty() {
-            let names: Vec<_> = open.dropped.iter().map(|name| Node::string(name)).collect();
             let mut body = answer.body.to_static();
-            body.report("droppedMcpServers", names);
+            body.report("droppedMcpServers", &*open.dropped);
             answer.body = body;
         }
         out.pass(answer);
@@ -261,11 +231,10 @@ impl ToV1 {
         out: &mut Out<'a>,
     ) {
         out.rule("options");
-        let booleans = self.client.boolean_options;
         let session = self.session(id);
         let before = session.options.mode();
         let list = options::list(&answer.body);
-        let list = list.map(|list| session.options.take(list, booleans));
+        let list = list.map(|list| session.options.take(list));
         let mut updates = Vec::new();
         if category.is_some() {
             // The result of v1 has no list.
@@ -276,9 +245,7 @@ impl ToV1 {
             }));
         } else {
             close(&mut answer, out);
-            answer
-                .body
-                .set("configOptions", list.unwrap_or(Node::Array(Vec::new())));
+            answer.body.set("configOptions", list.unwrap_or_default());
             out.pass(answer);
         }
         if category != Some("mode") {

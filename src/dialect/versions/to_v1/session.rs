@@ -40,12 +40,14 @@ pub(super) struct Tables {
 
 impl Session {
     pub(super) fn new(id: &str, client: ClientTraits) -> Self {
-        Self {
+        let mut session = Self {
             id: id.into(),
             client,
             tables: Tables::new(client),
             ..Self::default()
-        }
+        };
+        session.options.booleans = client.boolean_options;
+        session
     }
 
     /// The history is replayed: it begins with empty tables.
@@ -152,7 +154,7 @@ impl Session {
     fn replace_options(&mut self, update: &Json) -> Vec<Json> {
         let before = self.options.mode();
         let list = options::list(update).unwrap_or_default();
-        let list = self.options.take(list, self.client.boolean_options);
+        let list = self.options.take(list);
         let mut shown = update.only("sessionUpdate");
         shown.set("configOptions", list);
         let mode = self.mode_update(before);
@@ -173,7 +175,7 @@ impl Tables {
 fn plain(kind: &str, update: &Json, client: ClientTraits, out: &mut Out<'_>) -> Option<Json> {
     let names = match kind {
         "available_commands_update" => {
-            let mut made = commands(&update.list("availableCommands"));
+            let mut made = commands_update(&update.list("availableCommands"));
             made.add_meta(update.value("_meta"));
             return Some(made);
         }
@@ -198,7 +200,7 @@ fn plain(kind: &str, update: &Json, client: ClientTraits, out: &mut Out<'_>) -> 
 }
 
 /// An update of these commands.
-pub(super) fn commands(all: &[Json]) -> Json {
+pub(super) fn commands_update(all: &[Json]) -> Json {
     let shown = all.iter().map(|command| {
         let mut shown = command.only("name description input");
         if shown.is_null("input") {

@@ -82,10 +82,9 @@ impl Tools {
         let id = update.word("toolCallId");
         if let (Some(shown), Some(tool)) = (made.first_mut(), self.calls.get(&id)) {
             for (name, word) in [("kind", tool.kind), ("status", tool.status)] {
-                let given = update.text(name).filter(|given| Some(&**given) != word);
-                given
-                    .into_iter()
-                    .for_each(|given| shown.report(name, given));
+                if let Some(given) = update.text(name).filter(|given| Some(&**given) != word) {
+                    shown.report(name, given);
+                }
             }
             if let Some(name) = update.text("name").filter(|name| *name != tool.title) {
                 shown.report("name", name);

@@ -259,11 +259,9 @@ impl Turns {
         out: &mut Out<'_>,
     ) -> Ended {
         let mut ended = Ended::default();
-        let (over, open) = std::mem::take(&mut self.prompts)
-            .into_iter()
-            .partition(is_over);
+        let all = std::mem::take(&mut self.prompts).into_iter();
+        let (over, open): (Vec<_>, Vec<_>) = all.partition(is_over);
         self.prompts = open;
-        let over: Vec<Prompt> = over;
         for mut prompt in over {
             match prompt.echo.take().filter(|_| prompt.is_echoed) {
                 Some((id, _)) => self.remember(id),

@@ -17,9 +17,7 @@ const MAX_COMPARED: usize = 10_000;
 pub(super) fn to_v2(diff: &Node<'_>, cwd: Option<&str>) -> Json {
     let path = absolute(&diff.word("path"), cwd);
     let old = diff.text("oldText");
-    let deleted = diff
-        .value("deleted")
-        .is_some_and(|flag| &*flag.json() == b"true");
+    let deleted = &*diff.part("deleted").json() == b"true";
     let operation = match &old {
         _ if deleted => "delete",
         None => "add",

@@ -58,7 +58,11 @@ impl Options {
     pub(super) fn read_result(&mut self, result: &mut Node<'_>) {
         for (choice, stand_in) in CHOICES.iter().zip(&mut self.stand_ins) {
             if let Some(state) = result.value(choice.state) {
-                *stand_in = (choice.option)(&state.json());
+                let mut option = (choice.option)(&state.json());
+                if let Some(option) = &mut option {
+                    option.change_each("options", Node::drop_nulls);
+                }
+                *stand_in = option;
             }
         }
         self.list = list(result).or(self.list.take());

@@ -342,9 +342,10 @@ impl Turns {
 
     /// Tells the client a state of the session, and more about it.
     fn announce(&self, state: &str, more: Json, out: &mut Out<'_>) {
-        let mut update = more;
-        update.set("sessionUpdate", "state_update");
-        update.set("state", state);
+        let mut update = object! { "sessionUpdate": "state_update", "state": state };
+        if let (Some(members), Node::Object(more)) = (update.members(), more) {
+            members.extend(more);
+        }
         out.rule("state");
         out.peer(Message::update(Node::string(&self.session), update));
     }
