@@ -24,7 +24,10 @@ impl ToV1 {
             "session/new" | "session/fork" | "session/load" | "session/resume" => {
                 self.client_opens(&mut message, session, out)
             }
-            "session/set_mode" | "session/set_model" => self.client_chooses(&mut message, session),
+            "session/set_mode" | "session/set_model" => {
+                out.rule("options");
+                self.client_chooses(&mut message, session)
+            }
             "session/set_config_option" => self.client_sets(&mut message, session),
             "session/close" | "session/delete" => Ok(FromClient::Close(session)),
             "session/list" | "authenticate" | "logout" => Ok(FromClient::Other),
