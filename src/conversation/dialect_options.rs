@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::dialect::versions::{
-    Answer, Negotiation, Offer, V2_DIALECT, Version, VersionBridge, VersionPolicies,
+    Negotiation, Step, V2_DIALECT, Version, VersionBridge, VersionPolicies,
 };
 use crate::dialect::{
     self, DetectedDialect, Detector, DialectError, Library, Program, Translation, Translator, Way,
@@ -169,16 +169,6 @@ impl DialectOptions {
         negotiation.is_some_and(|negotiation| negotiation.has_failed())
     }
 
-    /// Takes the client's `initialize`.
-    pub(super) fn ask_version(&mut self, frame: &Frame, at: &Envelope) -> Offer {
-        let Some(negotiation) = &mut self.negotiation else {
-            return Offer::Pass;
-        };
-        let offer = negotiation.ask(frame, at);
-        self.settle_versions();
-        offer
-    }
-
     /// Ends the negotiation once both versions are known.
     fn settle_versions(&mut self) {
         let negotiation = self.negotiation.as_ref();
@@ -207,22 +197,24 @@ impl DialectOptions {
         }
     }
 
-    /// Takes an answer of the agent while its version is not known; `may_retry`: it can be
-    /// started again. What is converted from then on is [`DialectOptions::read`] and
-    /// [`DialectOptions::write`].
-    pub(super) fn take_version(
+    /// Takes the client's `initialize`, or an answer of the agent while its version is not known;
+    /// `may_retry`: it can be started again.
+    pub(super) fn negotiate(
         &mut self,
         frame: &Frame,
         at: &Envelope,
         may_retry: bool,
         now: Instant,
-    ) -> Answer {
+    ) -> Step {
         let Some(negotiation) = &mut self.negotiation else {
-            return Answer::Pass;
+            return Step::Pass;
         };
-        let answer = negotiation.answered(frame, at, may_retry, now);
+        let step = match at.kind.is_answer() {
+            true => negotiation.answered(frame, at, may_retry, now),
+            false => negotiation.ask(frame, at),
+        };
         self.settle_versions();
-        answer
+        step
     }
 
     /// Converts what passes from now on. Returns the side that speaks v2.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::held_input::Held;
 use super::state::Conversation;
 use super::{Command, Outbox};
-use crate::dialect::versions::{Answer, Offer};
+use crate::dialect::versions::Step;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
@@ -22,41 +22,32 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let frame = match (from, at.kind) {
-            (Side::Client, Kind::Request)
-                if at.has_method(&frame, "initialize") && self.reads(Side::Agent) =>
-            {
-                match self.dialects.ask_version(&frame, at) {
-                    Offer::Pass => return self.pass_message(from, frame, at, now, out),
-                    Offer::Send(frame) => frame,
-                    Offer::Refuse(error) => return self.send(Side::Client, error, out),
-                }
+        let is_request = from == Side::Client && at.kind == Kind::Request;
+        let asks = is_request && at.has_method(&frame, "initialize") && self.reads(Side::Agent);
+        if is_request && !asks && self.dialects.has_no_version() {
+            let what = "the agent speaks no version of the protocol that the relay knows: \
+                        initialize has failed";
+            let reason = Reason::new(reply::INVALID_REQUEST, what);
+            return self.send(Side::Client, reply::error(at.id(&frame), &reason), out);
+        }
+        let may_retry = self.links.agent_restarts && !self.is_ending();
+        let step = match asks || from == Side::Agent && at.kind.is_answer() {
+            true => self.dialects.negotiate(&frame, at, may_retry, now),
+            false => Step::Pass,
+        };
+        let frame = match step {
+            Step::Pass => return self.pass_message(from, frame, at, now, out),
+            Step::Send(frame) => frame,
+            Step::Refuse(error) => return self.send(Side::Client, error, out),
+            Step::Retry(offer) => {
+                out.command(Command::RestartAgent);
+                return self.enqueue(Side::Agent, offer, out);
             }
-            (Side::Agent, Kind::Result | Kind::Error) => {
-                let may_retry = self.links.agent_restarts && !self.is_ending();
-                match self.dialects.take_version(&frame, at, may_retry, now) {
-                    Answer::Pass => return self.pass_message(from, frame, at, now, out),
-                    Answer::Send(frame) => frame,
-                    Answer::Retry(offer) => {
-                        out.command(Command::RestartAgent);
-                        return self.enqueue(Side::Agent, offer, out);
-                    }
-                    // The answer is the first message that is converted.
-                    Answer::Bridge(bridge) => match self.dialects.convert_by(bridge) {
-                        Side::Agent => {
-                            return self.translate_in(Side::Agent, frame, at, now, out);
-                        }
-                        Side::Client => frame,
-                    },
-                }
-            }
-            (Side::Client, Kind::Request) if self.dialects.has_no_version() => {
-                let what = "the agent speaks no version of the protocol that the relay knows: \
-                            initialize has failed";
-                let reason = Reason::new(reply::INVALID_REQUEST, what);
-                return self.send(Side::Client, reply::error(at.id(&frame), &reason), out);
-            }
-            _ => return self.pass_message(from, frame, at, now, out),
+            // The answer is the first message that is converted.
+            Step::Bridge(bridge) => match self.dialects.convert_by(bridge) {
+                Side::Agent => return self.translate_in(Side::Agent, frame, at, now, out),
+                Side::Client => frame,
+            },
         };
         match scan(&frame, &self.limits) {
             Scanned::Message(at) => self.pass_message(from, frame, &at, now, out),

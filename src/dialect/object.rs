@@ -187,8 +187,8 @@ impl<'a> Node<'a> {
 impl Node<'static> {
     /// Reports something about the object under its `_meta`.
     pub(super) fn report(&mut self, name: &'static str, what: impl Into<Self>) {
-        let mut meta = self.value(META).unwrap_or(object! {});
-        let mut own = meta.value(OWN).unwrap_or(object! {});
+        let mut meta = self.value(META).unwrap_or_else(|| object! {});
+        let mut own = meta.value(OWN).unwrap_or_else(|| object! {});
         own.set(name, what);
         meta.set(OWN, own);
         self.set(META, meta);

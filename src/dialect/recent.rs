@@ -6,20 +6,11 @@ use hashlink::LinkedHashMap;
 const LONGEST: usize = 256 << 10;
 
 /// At most so many entries with about so many bytes; the one that was written first is evicted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recent<V, const ENTRIES: usize, const BYTES: usize> {
     /// The values with their sizes.
     all: LinkedHashMap<Box<str>, (V, usize)>,
     bytes: usize,
-}
-
-impl<V, const ENTRIES: usize, const BYTES: usize> Default for Recent<V, ENTRIES, BYTES> {
-    fn default() -> Self {
-        Self {
-            all: LinkedHashMap::new(),
-            bytes: 0,
-        }
-    }
 }
 
 impl<V, const ENTRIES: usize, const BYTES: usize> Recent<V, ENTRIES, BYTES> {

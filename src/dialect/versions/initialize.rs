@@ -207,7 +207,7 @@ pub(super) fn offer(params: &Json, client: Version, version: Version) -> Json {
         }
         Version::Two => {
             let info = params.value("info");
-            made.set("clientInfo", info.unwrap_or(Node::raw(b"null")));
+            made.set("clientInfo", info.unwrap_or_else(|| Node::raw(b"null")));
             let stated = to_v1(OF_CLIENT, &params.part("capabilities"), Node::raw(RELAY));
             made.set("clientCapabilities", stated);
             if version == Version::One {

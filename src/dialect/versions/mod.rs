@@ -27,6 +27,6 @@ mod waiting;
 
 pub use bridge::VersionBridge;
 pub use initialize::Version;
-pub use negotiation::{Answer, Negotiation, Offer};
+pub use negotiation::{Negotiation, Step};
 pub use out::V2_DIALECT;
 pub use policies::{HybridInitialize, PolicyError, TerminalDisplay, VersionPolicies};

@@ -58,24 +58,15 @@ struct Asked {
     refused: Option<Frame>,
 }
 
-/// What is done with the client's `initialize`.
+/// What is done with the client's `initialize`, or with the agent's answer to it.
 #[derive(Debug)]
-pub enum Offer {
+pub enum Step {
     /// It passes.
     Pass,
-    /// This is sent to the agent instead.
+    /// This passes instead.
     Send(Frame),
     /// The client gets this error.
     Refuse(Frame),
-}
-
-/// What is done with the agent's answer to it.
-#[derive(Debug)]
-pub enum Answer {
-    /// It passes; both speak the same version.
-    Pass,
-    /// The client gets this instead.
-    Send(Frame),
     /// The agent is started or connected anew, and this is sent to it.
     Retry(Frame),
     /// Everything passes through this from now on, beginning with the answer.
@@ -122,15 +113,15 @@ impl Negotiation {
     }
 
     /// Takes the client's `initialize`.
-    pub fn ask(&mut self, frame: &Frame, at: &Envelope) -> Offer {
+    pub fn ask(&mut self, frame: &Frame, at: &Envelope) -> Step {
         if matches!(self.state, Stage::Asked(_) | Stage::Done(_)) {
-            return Offer::Pass;
+            return Step::Pass;
         }
         let message = Message::parse(frame, at, method_of(frame, at));
         let number = version_number(&message);
         let Some(number) = number else {
             let what = "initialize needs a whole number as its protocolVersion";
-            return Offer::Refuse(error(&message.id, INVALID_PARAMS, what).frame(true));
+            return Step::Refuse(error(&message.id, INVALID_PARAMS, what).frame(true));
         };
         let shown = match number >= 2 && is_object(&message, "/info") {
             true => Version::Two,
@@ -145,7 +136,7 @@ impl Negotiation {
         };
         if self.configured[1] == Some(client) {
             self.state = Stage::Done([client; 2]);
-            return Offer::Pass;
+            return Step::Pass;
         }
         let version = self.configured[1].unwrap_or(client);
         let has_both = match self.policies.hybrid_initialize {
@@ -155,8 +146,8 @@ impl Negotiation {
         };
         let is_plain = !has_both && version == client;
         let sent = match is_plain {
-            true => Offer::Pass,
-            false => Offer::Send(asked.frame(version)),
+            true => Step::Pass,
+            false => Step::Send(asked.frame(version)),
         };
         self.state = Stage::Asked(asked);
         sent
@@ -169,12 +160,12 @@ impl Negotiation {
         at: &Envelope,
         may_retry: bool,
         now: Instant,
-    ) -> Answer {
+    ) -> Step {
         let Stage::Asked(asked) = &mut self.state else {
-            return Answer::Pass;
+            return Step::Pass;
         };
         if at.id(frame) != asked.id.as_id() {
-            return Answer::Pass;
+            return Step::Pass;
         }
         let message = Message::parse(frame, at, "initialize".into());
         let spoken = spoken_version(&message, self.configured[1]);
@@ -185,10 +176,10 @@ impl Negotiation {
             let (answer, stage) = match (retry, asked.refused.take()) {
                 (true, _) => {
                     asked.refused = Some(frame.clone());
-                    return Answer::Retry(asked.frame(asked.client.other()));
+                    return Step::Retry(asked.frame(asked.client.other()));
                 }
-                (false, Some(first)) => (Answer::Send(first), Stage::Failed),
-                (false, None) => (Answer::Pass, Stage::Before),
+                (false, Some(first)) => (Step::Send(first), Stage::Failed),
+                (false, None) => (Step::Pass, Stage::Before),
             };
             self.state = stage;
             return answer;
@@ -204,7 +195,7 @@ impl Negotiation {
         self.state = Stage::Done([client, spoken]);
         let state: Box<dyn State> = match (client, spoken) {
             (Version::One, Version::One) => return pass_v1(message),
-            (Version::Two, Version::Two) => return Answer::Pass,
+            (Version::Two, Version::Two) => return Step::Pass,
             (Version::One, Version::Two) => {
                 if !is_object(&message, "/capabilities/session") {
                     let why = "the agent speaks v2 and has no sessions";
@@ -226,7 +217,7 @@ impl Negotiation {
         };
         let limits = Arc::clone(&self.limits);
         match VersionBridge::new(&self.library, state, self.policies, limits, &id, now) {
-            Ok(bridge) => Answer::Bridge(Box::new(bridge)),
+            Ok(bridge) => Step::Bridge(Box::new(bridge)),
             Err(fault) => {
                 let why = format!("the table of v2 cannot be used: {fault}");
                 self.fail(&id, INTERNAL_ERROR, &why)
@@ -234,9 +225,9 @@ impl Negotiation {
         }
     }
 
-    fn fail(&mut self, id: &IdBuf, code: i32, what: &str) -> Answer {
+    fn fail(&mut self, id: &IdBuf, code: i32, what: &str) -> Step {
         self.state = Stage::Failed;
-        Answer::Send(error(id, code, what).frame(true))
+        Step::Send(error(id, code, what).frame(true))
     }
 }
 
@@ -274,10 +265,10 @@ fn is_object(message: &Message<'_>, at: &str) -> bool {
 }
 
 /// The answer of a v1 agent to a v1 client, which had not offered what such an agent echoes.
-fn pass_v1(mut message: Message<'_>) -> Answer {
+fn pass_v1(mut message: Message<'_>) -> Step {
     if version_number(&message).is_none_or(|number| number < 2) {
-        return Answer::Pass;
+        return Step::Pass;
     }
     message.set("/protocolVersion", Node::raw(b"1"));
-    Answer::Send(message.frame(true))
+    Step::Send(message.frame(true))
 }

@@ -9,23 +9,28 @@ use crate::dialect::versions::out::Out;
 /// What is shown in place of a message that was withdrawn.
 const WITHDRAWN: &str = "[message withdrawn by the agent]";
 
+/// What a hash begins with.
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// The messages of a session, by role and id.
 #[derive(Debug, Default)]
 pub(super) struct Messages(Recent<Shown, 4096, { 4 << 20 }>);
 
 /// What the client was shown of a message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     prefix: Prefix,
     in_text: bool,
-    revision: u32,
+    /// How often it was replaced.
+    revisions: u32,
     withdrawn: bool,
 }
 
 /// The beginning of a text that was shown: how much of it, and a hash.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) length: usize,
+    /// Apart from what a hash begins with.
     hash: u64,
 }
 
@@ -113,7 +118,7 @@ impl Shown {
         }
         let replaced = self.id(id);
         *self = Self {
-            revision: self.revision.saturating_add(1),
+            revisions: self.revisions.saturating_add(1),
             ..Self::default()
         };
         for block in blocks {
@@ -128,29 +133,9 @@ impl Shown {
 
     /// The id of the current revision.
     fn id(&self, id: &str) -> String {
-        match self.revision {
-            1 => id.to_owned(),
-            number => format!("{id}~{number}"),
-        }
-    }
-}
-
-impl Default for Shown {
-    fn default() -> Self {
-        Self {
-            prefix: Prefix::default(),
-            in_text: false,
-            revision: 1,
-            withdrawn: false,
-        }
-    }
-}
-
-impl Default for Prefix {
-    fn default() -> Self {
-        Self {
-            length: 0,
-            hash: 0xcbf2_9ce4_8422_2325,
+        match self.revisions {
+            0 => id.to_owned(),
+            number => format!("{id}~{}", number.saturating_add(1)),
         }
     }
 }
@@ -160,9 +145,8 @@ impl Prefix {
     /// agent sends.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.length += bytes.len();
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.hash = bytes.iter().fold(self.hash ^ FNV, step) ^ FNV;
     }
 
     /// Whether a text begins with it.

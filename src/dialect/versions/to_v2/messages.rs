@@ -6,8 +6,9 @@ use crate::dialect::recent::Recent;
 type Ids<T> = Recent<T, 4096, { 1 << 20 }>;
 
 /// The kind of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Speaker {
+    #[default]
     User,
     Agent,
     Thought,

@@ -65,7 +65,7 @@ impl Options {
                 *stand_in = option;
             }
         }
-        self.list = list(result).or(self.list.take());
+        self.list = list(result).or_else(|| self.list.take());
         self.announced = None;
         result.set("configOptions", self.whole());
     }
