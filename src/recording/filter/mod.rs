@@ -7,9 +7,9 @@
 //! [`Filter`] is parsed from it and matches an event by its contents and by [`DerivedFields`] that
 //! only a reader of the whole recording knows. Terms are `field:value` for texts, where `*` stands
 //! for anything, and `field>value`, `<`, `>=`, `<=`, `=` for quantities with a unit; they are
-//! joined by `and` (which may be omitted), `or`, `not` and parentheses. A single word, or a text in
-//! quotes, is short for `text:…`. [`Field`] lists the fields. The viewer's page implements the
-//! same language, for files that no server reads (`viewer/page/filter.js`);
+//! joined by `and` (which may be omitted), `or`, `not` and parentheses. A single word, also the name
+//! of a field, or a text in quotes, is short for `text:…`. [`Field`] lists the fields. The viewer's
+//! page implements the same language, for files that no server reads (`viewer/page/filter.js`);
 //! `tests/vectors/inspect/filter.json` tests both.
 
 mod eval;

@@ -119,10 +119,6 @@ impl<'a> Parser<'a> {
             },
             _ if is_sign(word) => "a field is missing before this",
             _ if is_sign(self.word()) => return self.term(place),
-            // The name of a field more likely lacks its value.
-            _ if Field::from_name(word).is_some() => {
-                &format!("write {word}:value, or text:{word} to look for the word")
-            }
             _ => return Ok(Expr::Text(Field::Text, Glob::new(word))),
         };
         self.at = open;
@@ -134,7 +130,8 @@ impl<'a> Parser<'a> {
         let own = &self.text[name.clone()];
         let Some(field) = Field::from_name(own) else {
             let names: Vec<String> = Field::all().iter().map(|field| field.name()).collect();
-            let hint = format!("no such field; there are {}", names.join(", "));
+            let names = names.join(", ");
+            let hint = format!("no such field; there are {names}; quotes look for a text");
             return Err(FilterError::new(self.text, name, hint));
         };
         let operator = match self.word() {

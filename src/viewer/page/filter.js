@@ -67,6 +67,8 @@ class Filter {
     this.next = 0;
     this.depth = 0;
     this.fields = new Set();
+    /** The words that are looked for as text. */
+    this.bare = [];
     this.expr = this.words.length ? this.any() : () => true;
     if (this.words[this.next]) this.fail("this parenthesis was never opened");
   }
@@ -127,7 +129,10 @@ class Filter {
         this.next++;
         return this.matchText("text", word.text);
       case "bare":
-        return this.words[this.next + 1]?.sort === "sign" ? this.term(word.text) : this.word(word.text);
+        if (this.words[this.next + 1]?.sort === "sign") return this.term(word.text);
+        this.next++;
+        this.bare.push(word.text);
+        return this.matchText("text", word.text);
       case "sign":
         return this.fail("a field is missing before this");
       default:
@@ -135,14 +140,8 @@ class Filter {
     }
   }
 
-  word(word) {
-    if (Object.hasOwn(FIELDS, word)) this.fail(`write ${word}:value, or text:${word} to look for the word`);
-    this.next++;
-    return this.matchText("text", word);
-  }
-
   term(name) {
-    if (!Object.hasOwn(FIELDS, name)) this.fail(`no such field; there are ${Object.keys(FIELDS).join(", ")}`);
+    if (!Object.hasOwn(FIELDS, name)) this.fail(`no such field; there are ${Object.keys(FIELDS).join(", ")}; quotes look for a text`);
     const sort = FIELDS[name];
     const isText = sort === "text" || Array.isArray(sort);
     this.next++;
