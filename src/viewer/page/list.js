@@ -134,11 +134,13 @@ class List {
     const loading = this.fetch(at * WINDOW, WINDOW)
       .then((rows) => {
         if (generation !== this.generation) return;
-        // Unchanged rows keep their elements, which may be receiving a click.
+        // Unchanged rows stay, with their elements, which may be receiving a click. Another answer may
+        // have brought them meanwhile.
+        const before = this.windows.get(at);
         rows.forEach((row, place) => {
           row.spelled = JSON.stringify(row);
-          const before = Array.isArray(known) ? known[place] : undefined;
-          if (before?.spelled === row.spelled) row.element = before.element;
+          const same = Array.isArray(before) && before[place]?.spelled === row.spelled;
+          if (same) rows[place] = before[place];
         });
         this.windows.delete(at);
         this.windows.set(at, rows);
