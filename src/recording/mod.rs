@@ -28,6 +28,7 @@ pub mod capture;
 mod event;
 mod exchanges;
 mod expand;
+pub mod figures;
 mod files;
 pub mod filter;
 mod leaves;

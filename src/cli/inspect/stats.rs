@@ -13,12 +13,19 @@ use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
 use crate::jsonrpc::{Kind, Side};
+use crate::recording::figures::{self, Durations, Figures, ToolCall};
 use crate::recording::{
     EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json,
 };
 
 /// Maximum width of a line of counts.
 const WIDTH: usize = 78;
+
+/// Number of the slowest tool calls that are printed.
+const SLOWEST: usize = 5;
+
+/// Maximum characters of a tool call's name.
+const NAME: usize = 48;
 
 /// The arguments of `inspect stats`.
 #[derive(Debug, Args)]
@@ -29,9 +36,10 @@ pub(super) struct Stats {
     #[arg(long, value_enum, default_value = "client")]
     at: View,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update,
-    /// permission, outages (count, p50, p99, max; in seconds), stop_reasons, methods (a list: from,
-    /// method, requests, notifications, errors, unanswered, took, bytes), updates, rules, notes,
-    /// links, noise, stderr_bytes, missing_events
+    /// permission, outages (count, p50, p90, p99, max; in seconds), stop_reasons, methods (a list:
+    /// from, method, requests, notifications, errors, unanswered, took, bytes), slowest (the slowest
+    /// tool calls: n, id, title, lasted), updates, rules, notes, links, noise, stderr_bytes,
+    /// missing_events
     #[arg(long)]
     json: bool,
 }
@@ -44,20 +52,27 @@ struct Statistics {
     /// What the client sent, and what the agent sent.
     client: Traffic,
     agent: Traffic,
+    #[serde(serialize_with = "percentiles")]
     turns: Durations,
     /// Stop reasons of turns.
     stop_reasons: Counts,
+    #[serde(serialize_with = "percentiles")]
     first_update: Durations,
+    #[serde(serialize_with = "percentiles")]
     permission: Durations,
     /// By the calling side, and the method.
     #[serde(serialize_with = "values")]
     methods: BTreeMap<(&'static str, String), Method>,
+    /// The slowest tool calls.
+    #[serde(serialize_with = "tool_calls")]
+    slowest: Vec<ToolCall>,
     /// Kinds of `session/update`.
     updates: Counts,
     rules: Counts,
     notes: Counts,
     links: Counts,
     /// Times without a connection of a side.
+    #[serde(serialize_with = "percentiles")]
     outages: Durations,
     noise: u64,
     stderr_bytes: u64,
@@ -68,9 +83,8 @@ struct Statistics {
     /// When each side was lost, if it is.
     #[serde(skip)]
     lost: [Option<u64>; 2],
-    /// Open prompts without an update so far, by session: the times of their requests.
     #[serde(skip)]
-    open_prompts: BTreeMap<String, u64>,
+    figures: Figures,
 }
 
 /// How often each name occurs.
@@ -93,14 +107,11 @@ struct Method {
     errors: u64,
     unanswered: u64,
     /// From the request to the answer.
+    #[serde(serialize_with = "percentiles")]
     took: Durations,
     /// Of requests, notifications and answers.
     bytes: u64,
 }
-
-/// Durations in microseconds.
-#[derive(Debug, Default)]
-struct Durations(Vec<u64>);
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
@@ -120,30 +131,26 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
     Ok(recordings.done(exit::SUCCESS))
 }
 
-impl Durations {
-    /// The median, the 99th percentile and the maximum, by nearest rank.
-    fn percentiles(&self) -> [Option<u64>; 3] {
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        [50, 99, 100].map(|percent| {
-            let rank = (sorted.len() * percent).div_ceil(100);
-            sorted.get(rank.checked_sub(1)?).copied()
-        })
-    }
-
-    fn columns(&self) -> String {
-        let column =
-            |micros: Option<u64>| format!("{:>10}", micros.map(duration).unwrap_or_default());
-        self.percentiles().map(column).concat()
-    }
+/// The median, the 99th percentile and the maximum, as columns.
+fn columns(times: &Durations) -> String {
+    let times = times.percentiles();
+    let column = |micros: Option<u64>| format!("{:>10}", micros.map(duration).unwrap_or_default());
+    [times.p50, times.p99, times.max].map(column).concat()
 }
 
-impl Serialize for Durations {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let seconds = |micros: Option<u64>| micros.map(|micros| micros as f64 / 1e6);
-        let [p50, p99, max] = self.percentiles().map(seconds);
-        json!({"count": self.0.len(), "p50": p50, "p99": p99, "max": max}).serialize(to)
-    }
+/// In seconds.
+fn percentiles<S: Serializer>(times: &Durations, to: S) -> Result<S::Ok, S::Error> {
+    times
+        .percentiles()
+        .map(|micros| micros as f64 / 1e6)
+        .serialize(to)
+}
+
+fn tool_calls<S: Serializer>(calls: &[ToolCall], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(calls.iter().map(|call| {
+        let lasted = call.lasted as f64 / 1e6;
+        json!({"n": call.n, "id": call.id, "title": call.title, "lasted": lasted})
+    }))
 }
 
 fn values<K, V: Serialize, S: Serializer>(map: &BTreeMap<K, V>, to: S) -> Result<S::Ok, S::Error> {
@@ -184,10 +191,15 @@ impl Statistics {
                 }
             }
         })?;
-        for method in stats.methods.values_mut() {
-            let answered = method.took.0.len() as u64;
+        let mut figures = std::mem::take(&mut stats.figures);
+        for (key, method) in &mut stats.methods {
+            method.took = figures.methods.remove(key).unwrap_or_default();
+            let answered = method.took.count() as u64;
             method.unanswered = method.requests.saturating_sub(answered);
         }
+        stats.first_update = figures.first_updates();
+        (stats.turns, stats.permission) = (figures.turns, figures.permission);
+        stats.slowest = figures.slowest;
         for side in [Side::Client, Side::Agent] {
             stats.link_changed(side, "end", stats.lasted);
         }
@@ -211,7 +223,7 @@ impl Statistics {
             ("first update of a turn", &self.first_update),
             ("wait for permission", &self.permission),
         ] {
-            lines.push(format!("{name:<42}{:>6}{}", times.0.len(), times.columns()));
+            lines.push(format!("{name:<42}{:>6}{}", times.count(), columns(times)));
         }
         lines.push(String::new());
         for side in ["client", "agent"] {
@@ -239,10 +251,22 @@ impl Statistics {
                 lines.extend(list(counts));
             }
         }
-        let outages = &self.outages.0;
-        if !outages.is_empty() {
-            let lasted = duration(outages.iter().sum());
-            let outages = counted(outages.len() as u64, "outage");
+        if !self.slowest.is_empty() {
+            lines.extend([String::new(), strong("slowest tool calls")]);
+        }
+        for call in self.slowest.iter().take(SLOWEST) {
+            let name = if call.title.is_empty() {
+                &call.id
+            } else {
+                &call.title
+            };
+            let name: String = excerpt(name.as_bytes()).chars().take(NAME).collect();
+            let lasted = duration(call.lasted);
+            lines.push(format!("{lasted:>10}  {name} (event {})", call.n));
+        }
+        if self.outages.count() > 0 {
+            let lasted = duration(self.outages.sum());
+            let outages = counted(self.outages.count() as u64, "outage");
             lines.push(format!("{outages}, {lasted} in all"));
         }
         for (count, what) in [
@@ -297,7 +321,9 @@ impl Statistics {
     fn link_changed(&mut self, side: Side, event: &str, t: u64) {
         let lost = &mut self.lost[side as usize];
         let lasted = lost.take().map(|lost| t.saturating_sub(lost));
-        self.outages.0.extend(lasted);
+        lasted
+            .into_iter()
+            .for_each(|lasted| self.outages.push(lasted));
         *lost = (event == "lost").then_some(t);
     }
 
@@ -316,16 +342,9 @@ impl Statistics {
         // counts for the method of the request in that view.
         let exchange = self.conversation.exchange_in(view, event.n);
         let asked = exchange.filter(|_| kind.is_answer());
-        let took = asked.map(|asked| event.t.saturating_sub(asked.requested_at));
-        let caller = if kind.is_answer() { message.to } else { from };
-        let name = asked
-            .map(|asked| asked.method.as_str())
-            .filter(|name| !name.is_empty());
-        let name = name.or(message.method.as_deref()).unwrap_or("?").to_owned();
-        let session = asked
-            .and_then(|asked| asked.session.as_ref())
-            .or(message.session.as_ref());
-        let session = session.cloned().unwrap_or_default();
+        self.figures.add(event, message, asked);
+        let caller = figures::caller(message, kind);
+        let name = figures::method(message, asked).to_owned();
         let method = self
             .methods
             .entry((caller.name(), name.clone()))
@@ -338,7 +357,6 @@ impl Statistics {
             Kind::Result => {}
             Kind::Error => method.errors += 1,
         }
-        method.took.0.extend(took);
         let body = || {
             message
                 .body
@@ -347,12 +365,7 @@ impl Statistics {
                 .unwrap_or_default()
         };
         match (caller, name.as_str()) {
-            (Side::Client, "session/prompt") if kind == Kind::Request => {
-                self.open_prompts.insert(session, event.t);
-            }
-            (Side::Client, "session/prompt") => {
-                self.open_prompts.remove(&session);
-                self.turns.0.extend(took);
+            (Side::Client, "session/prompt") if kind.is_answer() => {
                 let reason = match kind {
                     Kind::Error => "error".to_owned(),
                     _ => body()["result"]["stopReason"]
@@ -368,13 +381,7 @@ impl Statistics {
                     .as_str()
                     .unwrap_or("?");
                 count(&mut self.updates, kind);
-                let is_output =
-                    kind.ends_with("_chunk") || kind.starts_with("tool_call") || kind == "plan";
-                if is_output && let Some(asked) = self.open_prompts.remove(&session) {
-                    self.first_update.0.push(event.t.saturating_sub(asked));
-                }
             }
-            (Side::Agent, "session/request_permission") => self.permission.0.extend(took),
             _ => {}
         }
     }
@@ -393,7 +400,7 @@ impl Method {
             blank(self.errors),
             blank(self.unanswered),
             blank(self.notifications),
-            self.took.columns(),
+            columns(&self.took),
         );
         match self.errors {
             0 => line,

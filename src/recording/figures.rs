@@ -1,0 +1,292 @@
+//! Durations of a conversation: from requests to answers by method, of turns, to the first update of
+//! each turn, and of the slowest tool calls.
+//!
+//! They are collected event by event from one view of a recording, so that it can grow.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Message, RecordedEvent};
+use super::exchanges::Exchange;
+use crate::jsonrpc::{Kind, Side};
+
+/// Maximum number of tool calls without an end that are kept.
+const MAX_OPEN: usize = 10_000;
+
+/// Number of the slowest tool calls that are kept.
+const SLOWEST: usize = 20;
+
+/// Maximum characters of a tool call's title.
+const TITLE: usize = 120;
+
+/// Durations in microseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Durations(Vec<u64>);
+
+/// The median, the 90th and the 99th percentile, by nearest rank, and the maximum.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Percentiles<T = u64> {
+    /// The number of durations.
+    pub count: usize,
+    /// The median.
+    pub p50: Option<T>,
+    /// 90 % are not longer.
+    pub p90: Option<T>,
+    /// 99 % are not longer.
+    pub p99: Option<T>,
+    /// The longest.
+    pub max: Option<T>,
+}
+
+/// The durations of a conversation so far.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// From requests to answers, by the calling side and the method.
+    pub methods: BTreeMap<(&'static str, String), Durations>,
+    /// Of turns.
+    pub turns: Durations,
+    /// How long requests for permission waited.
+    pub permission: Durations,
+    /// The turns with an update, in the order of these.
+    pub firsts: Vec<FirstUpdate>,
+    /// The slowest tool calls that have ended, the slowest first.
+    pub slowest: Vec<ToolCall>,
+    /// Number of prompts.
+    prompts: usize,
+    /// Prompts without an update so far, by session: the turn's number, the event and its time.
+    open_prompts: BTreeMap<String, (usize, u64, u64)>,
+    /// By session and id.
+    open_tools: HashMap<(String, String), ToolCall>,
+}
+
+/// The first update of a turn.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FirstUpdate {
+    /// The number of the turn, from 1.
+    pub turn: usize,
+    /// The event of its prompt.
+    pub n: u64,
+    /// From the prompt to the update.
+    pub first: u64,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToolCall {
+    /// Its first event.
+    pub n: u64,
+    /// Its id.
+    pub id: String,
+    /// Its last title.
+    pub title: String,
+    /// From its first event to its end; before the end, the time of the first event.
+    pub lasted: u64,
+}
+
+/// What is read of a `session/update`.
+#[derive(Deserialize)]
+struct Notification<'a> {
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    update: Update<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a> {
+    #[serde(borrow)]
+    session_update: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+}
+
+impl Durations {
+    /// Adds one.
+    pub fn push(&mut self, micros: u64) {
+        self.0.push(micros);
+    }
+
+    /// The number of durations.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All of them together.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The percentiles.
+    #[must_use]
+    pub fn percentiles(&self) -> Percentiles {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let rank = |percent: usize| {
+            let rank = (sorted.len() * percent).div_ceil(100);
+            sorted.get(rank.checked_sub(1)?).copied()
+        };
+        Percentiles {
+            count: sorted.len(),
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max: rank(100),
+        }
+    }
+}
+
+impl FromIterator<u64> for Durations {
+    fn from_iter<I: IntoIterator<Item = u64>>(durations: I) -> Self {
+        Self(durations.into_iter().collect())
+    }
+}
+
+impl Percentiles {
+    /// In another unit.
+    pub fn map<T>(self, convert: impl Fn(u64) -> T) -> Percentiles<T> {
+        Percentiles {
+            count: self.count,
+            p50: self.p50.map(&convert),
+            p90: self.p90.map(&convert),
+            p99: self.p99.map(&convert),
+            max: self.max.map(&convert),
+        }
+    }
+}
+
+impl Figures {
+    /// The durations to the first updates.
+    #[must_use]
+    pub fn first_updates(&self) -> Durations {
+        self.firsts.iter().map(|one| one.first).collect()
+    }
+
+    /// Adds a message of the view; an answer with the exchange it belongs to. Returns the turn of
+    /// which it is the first update.
+    pub fn add(
+        &mut self,
+        event: &RecordedEvent,
+        message: &Message,
+        asked: Option<&Exchange>,
+    ) -> Option<FirstUpdate> {
+        let kind = message.kind?;
+        let caller = caller(message, kind);
+        let method = method(message, asked);
+        let session = asked
+            .and_then(|asked| asked.session.as_deref())
+            .or(message.session.as_deref())
+            .unwrap_or_default();
+        if kind.is_answer() {
+            let took = event.t.saturating_sub(asked?.requested_at);
+            let key = (caller.name(), method.to_owned());
+            self.methods.entry(key).or_default().push(took);
+            match (caller, method) {
+                (Side::Client, "session/prompt") => {
+                    self.open_prompts.remove(session);
+                    self.turns.push(took);
+                }
+                (Side::Agent, "session/request_permission") => self.permission.push(took),
+                _ => {}
+            }
+            return None;
+        }
+        match (caller, method) {
+            (Side::Client, "session/prompt") => {
+                self.prompts += 1;
+                let prompt = (self.prompts, event.n, event.t);
+                self.open_prompts.insert(session.to_owned(), prompt);
+                None
+            }
+            (Side::Agent, "session/update") => self.update(event, message, session),
+            _ => None,
+        }
+    }
+
+    fn update(
+        &mut self,
+        event: &RecordedEvent,
+        message: &Message,
+        session: &str,
+    ) -> Option<FirstUpdate> {
+        let body = message.body.bytes()?;
+        // Most updates of a long turn are chunks, which change nothing here.
+        let waits = self.open_prompts.contains_key(session);
+        if !waits && memchr::memmem::find(body, b"tool_call").is_none() {
+            return None;
+        }
+        let read: Notification<'_> = serde_json::from_slice(body).ok()?;
+        let update = read.params.update;
+        let kind = &*update.session_update;
+        let is_tool = kind.starts_with("tool_call");
+        if is_tool {
+            self.tool_call(event, session, &update);
+        }
+        if !(is_tool || kind.ends_with("_chunk") || kind == "plan") {
+            return None;
+        }
+        let (turn, n, t) = self.open_prompts.remove(session)?;
+        let first = event.t.saturating_sub(t);
+        self.firsts.push(FirstUpdate { turn, n, first });
+        self.firsts.last().copied()
+    }
+
+    fn tool_call(&mut self, event: &RecordedEvent, session: &str, update: &Update<'_>) {
+        let Some(id) = update.tool_call_id.as_deref() else {
+            return;
+        };
+        let status = update.status.as_deref();
+        let has_ended = matches!(status, Some("completed" | "failed" | "cancelled"));
+        let key = (session.to_owned(), id.to_owned());
+        if !has_ended && self.open_tools.len() < MAX_OPEN {
+            let first = || ToolCall {
+                n: event.n,
+                id: id.chars().take(TITLE).collect(),
+                title: String::new(),
+                lasted: event.t,
+            };
+            self.open_tools.entry(key.clone()).or_insert_with(first);
+        }
+        let title = update.title.as_deref().filter(|title| !title.is_empty());
+        if let (Some(call), Some(title)) = (self.open_tools.get_mut(&key), title) {
+            call.title = title.chars().take(TITLE).collect();
+        }
+        if !has_ended {
+            return;
+        }
+        let Some(mut call) = self.open_tools.remove(&key) else {
+            return;
+        };
+        call.lasted = event.t.saturating_sub(call.lasted);
+        let place = (self.slowest).partition_point(|known| known.lasted >= call.lasted);
+        self.slowest.insert(place, call);
+        self.slowest.truncate(SLOWEST);
+    }
+}
+
+/// The side that sent the request, or the notification.
+pub fn caller(message: &Message, kind: Kind) -> Side {
+    match kind.is_answer() {
+        true => message.to,
+        false => message.to.other(),
+    }
+}
+
+/// The method of a message; of an answer, that of its request in the view.
+pub fn method<'a>(message: &'a Message, asked: Option<&'a Exchange>) -> &'a str {
+    let asked = asked.map(|asked| asked.method.as_str());
+    let asked = asked.filter(|name| !name.is_empty());
+    asked.or(message.method.as_deref()).unwrap_or("?")
+}
