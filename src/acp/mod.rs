@@ -12,6 +12,7 @@
 //! relay passes through it.
 
 mod checker;
+mod descriptions;
 mod methods;
 mod phrase;
 mod schema;

@@ -34,6 +34,7 @@ pub(super) struct Node {
 
 impl Types {
     pub(super) const NULL: Self = Self(1);
+    pub(super) const OBJECT: Self = Self(64);
     pub(super) const ANY: Self = Self(0x7f);
     const NAMES: [(&'static str, Self); 7] = [
         ("null", Self::NULL),
@@ -103,6 +104,25 @@ impl Schema {
         match body["protocolVersion"].as_u64() {
             Some(2..) if body["info"].is_object() => Self::V2,
             _ => Self::V1,
+        }
+    }
+
+    /// The schema of that version.
+    #[must_use]
+    pub const fn of_version(version: u64) -> Option<Self> {
+        match version {
+            1 => Some(Self::V1),
+            2 => Some(Self::V2),
+            _ => None,
+        }
+    }
+
+    /// Its version of ACP.
+    #[must_use]
+    pub const fn version(self) -> u64 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
         }
     }
 
