@@ -35,6 +35,8 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/file.js"),
     include_str!("page/list.js"),
     include_str!("page/sequence.js"),
+    include_str!("page/markdown.js"),
+    include_str!("page/tools.js"),
     include_str!("page/turns.js"),
     include_str!("page/findings.js"),
     include_str!("page/timeline.js"),

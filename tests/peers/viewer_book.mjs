@@ -100,6 +100,7 @@ export const HOSTILE = [
   "<img src=x onerror=\"document.title='owned';alert(1)\">", "<script>alert(2)</script>", "</script><script>alert(3)</script>",
   "javascript:alert(4)", "\u202egnp.exe\u202c", "\u200b\u2066\ufeff", "\u001b]0;owned\u0007\u001b[31mred", "<a href=https://evil.example>x</a>",
   "<link rel=stylesheet href=https://evil.example/x.css>", "{{7*7}}", "__proto__", "a\u0000b",
+  "[x](javascript:alert(5)) [y](data:text/html,<script>alert(6)</script>) ![z](https://evil.example/z.png) <https://evil.example>",
 ].join(" ");
 
 export function hostile(name = "hostile.acpr", members = {}) {

@@ -5,6 +5,9 @@
 const TURN_ROWS = 1000;
 const SHOWN = 20000;
 
+/** Long messages of a turn that are read. */
+const LONG_BODIES = 100;
+
 class Turns {
   /** `open(i)` shows an event, `jump(n)` goes to it in the sequence. */
   constructor(box, source, open, jump) {
@@ -52,6 +55,7 @@ class Turns {
   head(turn) {
     const lasts = turn.end ? took(turn.end.t - turn.t) : this.writing ? "goes on" : "no end";
     const head = el("header", "", el("h2", "", `Turn ${turn.number}`), el("time", "", clock(turn.t)), el("span", turn.end ? "lasts" : "lasts open", lasts));
+    if (turn.first !== undefined) head.append(el("span", "lasts", `first update after ${took(turn.first)}`));
     if (turn.session) head.append(line("session", turn.session, 40));
     return head;
   }
@@ -69,12 +73,22 @@ class Turns {
       if (!answer.rows.length) break;
       rows.push(...answer.rows);
     }
+    await this.long(rows);
     const flow = el("div", "flow");
     for (const part of parts(rows.map(facts), rows)) flow.append(this.part(part));
     if (card.left > 0) flow.append(await this.left(card, facts(rows[rows.length - 1]).n));
     if (!turn.end && this.writing) flow.append(el("p", "rest goes-on", "goes on"));
     card.replaceChildren(this.head(turn), flow);
     if (this.stays) this.stay(true);
+  }
+
+  /** Reads the bodies of long messages, which rows come without. */
+  async long(rows) {
+    const bodies = rows.filter((row) => row.short).slice(0, LONG_BODIES).map(async (row) => {
+      const { line, whole } = await this.source.event(row.i);
+      if (whole) row.line = object(JSON.parse(line));
+    });
+    await Promise.all(bodies);
   }
 
   /** A card that could not be filled, because the relay is gone, is filled with the next update. */
@@ -100,28 +114,23 @@ class Turns {
 
   part(part) {
     const made = el("div", `part ${part.kind}`);
-    made.tabIndex = 0;
-    made.role = "button";
-    made.addEventListener("click", () => this.open(part.i));
+    // It holds links and buttons, so it is none itself.
+    Object.assign(made, { tabIndex: 0, role: "group", ariaLabel: part.label || part.title || part.kind });
+    made.addEventListener("click", () => getSelection().isCollapsed && this.open(part.i));
     made.dataset.i = part.i;
     made.classList.toggle("selected", part.i === this.selected);
     made.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
+      if (event.target !== made || (event.key !== "Enter" && event.key !== " ")) return;
       event.preventDefault();
       this.open(part.i);
     });
     if (part.label) made.append(el("span", "speaker", part.label));
-    if (part.kind === "tool") {
-      const status = part.status || "pending";
-      const known = ["pending", "in_progress", "completed", "failed"].includes(status) ? status : "";
-      made.append(el("div", "call", el("i", `dot ${known}`), line("title", part.title || part.call, 200), line("status", status.replace("_", " "), 30), el("span", "lasts", took(part.until - part.t))));
-      if (part.text) made.append(el("pre", "", ...shown(part.text.slice(0, 1500), true)));
-      for (const diff of part.diffs) made.append(diffOf(diff));
-      for (const grant of part.grants ?? []) made.append(el("div", "grant", "permission requested → ", line("", grant.summary || "no answer", 60), el("span", "lasts", took(grant.duration))));
-    } else if (part.kind === "plan") {
+    if (part.kind === "tool") made.append(...toolCall(part));
+    else if (part.kind === "plan") {
       for (const entry of part.entries) made.append(el("div", "entry", mark(entry.status), line("", entry.content)));
     } else {
-      made.append(el("div", "words", ...shown(part.text.trim().slice(0, SHOWN), true)));
+      const written = ["prompt", "words-of", "thought"].includes(part.kind);
+      made.append(written ? markdown(part.text.trim(), SHOWN) : el("div", "words", ...shown(part.text.trim().slice(0, SHOWN), true)));
       if (part.text.length > SHOWN) made.append(el("span", "times", `${grouped(part.text.length - SHOWN)} more characters`));
     }
     if (part.count > 1) made.append(el("span", "times", `${grouped(part.count)} chunks`));
@@ -134,14 +143,6 @@ function mark(status) {
   const made = el("i", `dot ${status}`);
   Object.assign(made, { title: status.replace("_", " "), role: "img", ariaLabel: status.replace("_", " ") });
   return made;
-}
-
-function diffOf({ path, old, now }) {
-  const box = el("pre", "diff", el("div", "path", ...shown(path, false)));
-  const rows = (name, sign, words) => words && words.split("\n").slice(0, 12).forEach((words) => box.append(el("div", name, sign, ...shown(words.slice(0, 300), true))));
-  rows("old", "− ", old);
-  rows("new", "+ ", now);
-  return box;
 }
 
 /** The parts of a turn, with chunks joined and the updates of a tool call merged. */
@@ -171,7 +172,8 @@ function parts(all, rows) {
         if (tool) (tool.grants ??= []).push(grant);
         else add(fact, "tool", "", "", { title: fact.summary || "permission", status: "pending", until: fact.t, diffs: [], grants: [grant] });
       } else Object.assign(grants.get(fact.request) ?? {}, { summary: fact.summary, duration: fact.duration });
-    } else if (fact.method === "session/update") update(fact, object(params.update), made, tools, add);
+    } else if (fact.method === "session/update" && fact.length) add(fact, "stderr", "update", `${size(fact.length)} that are not shown here`);
+    else if (fact.method === "session/update") update(fact, object(params.update), made, tools, add);
     else if (fact.kind === "request") add(fact, "call", fact.to === "client" ? "request of the agent" : "request of the client", `${fact.method} ${fact.summary}`);
     else if (fact.kind === "note" || fact.kind === "damaged" || fact.kind === "gap") add(fact, "stderr", fact.kind, [fact.title === fact.kind ? "" : fact.title, fact.summary].filter(Boolean).join(" "));
   });
@@ -197,6 +199,10 @@ function update(fact, update, made, tools, add) {
       tools.set(id, (tool = made[made.length - 1]));
     }
     tool.title = text(update.title) || tool.title;
+    tool.tool = text(update.kind) || tool.tool;
+    const { command } = object(update.rawInput);
+    tool.command = (Array.isArray(command) ? command.map(String).join(" ") : text(command)) || tool.command;
+    if (Array.isArray(update.locations)) tool.places = update.locations.map((one) => ({ path: text(object(one).path), line: Number(object(one).line) || 0 }));
     tool.status = text(update.status) || tool.status;
     tool.until = fact.t;
     const contents = list(update.content).map(object);
