@@ -9,12 +9,19 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::acp::Schema;
 use crate::jsonrpc::{Kind, Side};
+use crate::recording::figures::Figures;
 use crate::recording::lint::{Finding, RULES};
-use crate::recording::{Entry, EventKind, Exchanges, Header, Message, Parsed, RecordedEvent, View};
+use crate::recording::{
+    Entry, EventKind, ExchangeAnswer, Exchanges, Header, Message, Parsed, RecordedEvent, View,
+};
 
 /// Maximum distance in items at which a translated message is listed after its original.
 const MAX_DISTANCE: usize = 10_000;
+
+/// Maximum number of names of messages; further ones have none.
+const MAX_NAMES: u16 = 2_000;
 
 /// All lines read so far, in order.
 #[derive(Debug, Default)]
@@ -38,6 +45,12 @@ pub(super) struct Index {
     /// Items that changed after they were added, in the order of the changes.
     pub(super) revised: Vec<u32>,
     pub(super) exchanges: Exchanges,
+    /// Durations, as the client saw them.
+    pub(super) figures: Figures,
+    /// The names of messages: the method, or the kind of a `session/update`.
+    names: HashMap<Vec<u8>, u16>,
+    /// The versions of ACP that `initialize` was answered with at the edges.
+    schemas: [Option<Schema>; 2],
     /// The runs of chunks that may continue, by edge and direction.
     runs: HashMap<(Side, Side), OpenRun>,
     /// The place of the last message to each side that is no chunk.
@@ -57,6 +70,8 @@ pub(super) struct Item {
     /// The number of chunks it represents while runs are folded; 0 if it is folded away.
     pub(super) run: u32,
     pub(super) segment: u16,
+    /// The name of a message, by the order in which names came; 0 is none.
+    pub(super) name: u16,
     /// The item after which it is listed: for a translated message, its original; for any other
     /// item, itself.
     pub(super) place: u32,
@@ -91,6 +106,9 @@ pub(super) struct Turn {
     pub(super) t: u64,
     pub(super) session: Option<String>,
     pub(super) end: Option<TurnEnd>,
+    /// Microseconds from the prompt to the first update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<u64>,
 }
 
 /// A time without a connection: from, to (unless it is not over), the side that was lost.
@@ -155,6 +173,7 @@ impl Index {
             length: u32::try_from(entry.line.len()).unwrap_or(u32::MAX),
             run: 1,
             segment,
+            name: 0,
             place: to_u32(self.place(at, entry)),
             class,
             forwarded: false,
@@ -282,17 +301,38 @@ impl Index {
                 }
             }
             EventKind::Message(message) => {
+                self.track_name(at, message);
                 self.track_run(at, message);
                 self.track_turn(at, event, message);
+                self.track_figures(event, message);
             }
             _ => self.runs.clear(),
+        }
+    }
+
+    fn track_name(&mut self, at: usize, message: &Message) {
+        let method = message.method.as_deref().unwrap_or_default();
+        let name = update_kind(message).unwrap_or(method.as_bytes());
+        let next = u16::try_from(self.names.len() + 1).unwrap_or(MAX_NAMES);
+        self.items[at].name = match self.names.get(name) {
+            Some(known) => *known,
+            None if name.is_empty() || next >= MAX_NAMES => 0,
+            None => *self.names.entry(name.to_owned()).or_insert(next),
+        };
+        if method == "initialize"
+            && message.kind == Some(Kind::Result)
+            && let Some(body) = message.body.json()
+        {
+            let schema = Schema::of_initialize(&body["result"]);
+            self.schemas[message.edge as usize] = Some(schema);
         }
     }
 
     /// A run is ended by an event that is no message, and by another message in its direction.
     fn track_run(&mut self, at: usize, message: &Message) {
         let place = self.items[at].place as usize;
-        let Some(kind) = chunk_kind(message) else {
+        let kind = update_kind(message).filter(|kind| kind.ends_with(b"_chunk"));
+        let Some(kind) = kind else {
             self.runs.remove(&(message.edge, message.to));
             self.breaks[message.to as usize] = place;
             return;
@@ -363,8 +403,49 @@ impl Index {
                 t: event.t,
                 session: message.session.clone(),
                 end: None,
+                first: None,
             });
         }
+    }
+
+    /// Adds what the client sent or was sent. What the agent sent counts as it was received: whether
+    /// it was translated shows later.
+    fn track_figures(&mut self, event: &RecordedEvent, message: &Message) {
+        let answers = message.kind.is_some_and(Kind::is_answer);
+        let at_client = View::At(Side::Client);
+        let asked = match answers {
+            true => self.exchanges.exchange_in(at_client, event.n),
+            false => None,
+        };
+        let is_first = |answer: &ExchangeAnswer| answer.n == event.n;
+        let counts =
+            !answers || asked.is_some_and(|asked| asked.answer.as_ref().is_some_and(is_first));
+        if counts
+            && (message.edge == Side::Client || message.is_received())
+            && let Some(found) = self.figures.add(event, message, asked)
+            && let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.n == found.n)
+        {
+            turn.first = Some(found.first);
+        }
+    }
+
+    /// The version of ACP at an edge.
+    pub(super) fn schema(&self, edge: Side) -> Schema {
+        let own = self.schemas[edge as usize];
+        own.or(self.schemas[Side::Agent as usize])
+            .unwrap_or_default()
+    }
+
+    /// The places of the names in alphabetical order, by their numbers.
+    pub(super) fn name_ranks(&self) -> Vec<u64> {
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_unstable();
+        // What has no name stands last.
+        let mut ranks = vec![u64::from(MAX_NAMES) + 1; names.len() + 1];
+        for (rank, (_, name)) in (0_u64..).zip(names) {
+            ranks[usize::from(*name)] = rank;
+        }
+        ranks
     }
 }
 
@@ -424,10 +505,10 @@ fn class(what: &EventKind) -> Class {
     }
 }
 
-/// The kind of a chunk's update; `None` for other messages.
+/// The kind of a `session/update`; `None` for other messages.
 ///
 /// The name cannot occur within a string, where its quotes would be escaped.
-fn chunk_kind(message: &Message) -> Option<&[u8]> {
+fn update_kind(message: &Message) -> Option<&[u8]> {
     const NAME: &[u8] = b"\"sessionUpdate\"";
     if message.method.as_deref() != Some("session/update") {
         return None;
@@ -437,8 +518,7 @@ fn chunk_kind(message: &Message) -> Option<&[u8]> {
     let rest = body[at + NAME.len()..].trim_ascii_start();
     let rest = rest.strip_prefix(b":")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"")?;
-    let kind = &rest[..memchr::memchr(b'"', rest)?];
-    kind.ends_with(b"_chunk").then_some(kind)
+    Some(&rest[..memchr::memchr(b'"', rest)?])
 }
 
 /// The item of a key.

@@ -21,6 +21,7 @@ pub(super) const STYLE: &str = concat!(
     include_str!("page/base.css"),
     include_str!("page/views.css"),
     include_str!("page/overview.css"),
+    include_str!("page/list.css"),
 );
 
 /// The page's script; later parts depend on earlier ones.
@@ -35,11 +36,13 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("page/file.js"),
     include_str!("page/list.js"),
     include_str!("page/sequence.js"),
+    include_str!("page/waterfall.js"),
     include_str!("page/markdown.js"),
     include_str!("page/tools.js"),
     include_str!("page/turns.js"),
     include_str!("page/findings.js"),
     include_str!("page/timeline.js"),
+    include_str!("page/schema.js"),
     include_str!("page/detail.js"),
     include_str!("page/dialogs.js"),
     include_str!("page/hints.js"),

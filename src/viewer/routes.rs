@@ -40,6 +40,7 @@ use super::overview::Overview;
 use super::rows::Query;
 use super::side_by_side::{CompareError, compare};
 use super::{page, rows, search_all};
+use crate::acp::Schema;
 use crate::auth::origin::OriginPolicy;
 use crate::recording::filter::Filter;
 
@@ -223,10 +224,12 @@ pub fn router(
         .route(&below("api/search"), get(search))
         .route(&below("api/compare"), get(compared))
         .route(&below("api/rule"), get(rule))
+        .route(&below("api/schema"), get(schema))
         .route(&below("api/{recording}/state"), get(state))
         .route(&below("api/{recording}/rows"), get(rows))
         .route(&below("api/{recording}/findings"), get(findings))
         .route(&below("api/{recording}/turns"), get(turns))
+        .route(&below("api/{recording}/figures"), get(figures))
         .route(&below("api/{recording}/event"), get(event))
         .route(&below("{*rest}"), get(no_page))
         // Without a token or the slash behind it; these are refused.
@@ -348,6 +351,10 @@ async fn turns(Opened(recording): Opened, query: Query) -> Answer {
     json(move || Ok(rows::turns(&recording, &query).to_string())).await
 }
 
+async fn figures(Opened(recording): Opened) -> Answer {
+    json(move || Ok(rows::figures(&recording).to_string())).await
+}
+
 /// The line of an event, or its first `most` bytes; a header has its length.
 async fn event(Opened(recording): Opened, query: Query) -> Answer {
     let at: usize = query.number("i").ok_or_else(not_found)?;
@@ -376,6 +383,13 @@ async fn state(Opened(recording): Opened, query: Query) -> Answer {
 /// What a rule of the tables built in is for.
 async fn rule(State(viewer): State<Viewer>, query: Query) -> Response {
     respond(JSON, (viewer.rules)(query.text("id")).to_string())
+}
+
+/// The members of ACP's types with their descriptions, of a version of ACP.
+async fn schema(query: Query) -> Answer {
+    let version = query.number("version").ok_or_else(not_found)?;
+    let schema = Schema::of_version(version).ok_or_else(not_found)?;
+    json(move || Ok(schema.descriptions().to_string())).await
 }
 
 /// The filter of a request, if it has one.

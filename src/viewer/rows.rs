@@ -16,13 +16,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::index::{Class, Index, item_at};
+use super::index::{Class, Index, Item, item_at};
 use super::library::OpenRecording;
+use crate::jsonrpc::Side;
 use crate::recording::filter::Filter;
 use crate::recording::lint::Finding;
 use crate::recording::rfc3339;
 use crate::recording::write;
-use crate::recording::{EventKind, Header, Parsed, Payload, parse_line};
+use crate::recording::{EventKind, Exchange, Header, Parsed, Payload, parse_line};
 
 /// Chunks of a run that are read for its text.
 const MAX_CHUNKS: usize = 24;
@@ -36,6 +37,15 @@ const MAX_LINE: usize = 8 << 10;
 /// Parts of the timeline; also the number of turns up to which it shows each, and that of outages.
 const BUCKETS: usize = 240;
 
+/// Maximum rows that are sorted; more stay in the order of time.
+const MAX_SORTED: usize = 200_000;
+
+/// Microseconds without an event that count as silence.
+const SILENCE: u64 = 1_000_000;
+
+/// Maximum turns whose first updates are listed.
+const MAX_FIRSTS: usize = 200;
+
 /// Some rows of a recording.
 #[derive(Serialize)]
 struct Window {
@@ -46,6 +56,9 @@ struct Window {
     events: usize,
     from: usize,
     place: Option<usize>,
+    /// Whether they are in the order that was asked for, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sorted: Option<bool>,
     rows: Vec<Row>,
 }
 
@@ -72,6 +85,12 @@ struct Row {
     answer: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<u64>,
+    /// The answer to this request is an error.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+    /// Microseconds without any event before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silence: Option<u64>,
     /// The line is without its body.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     short: bool,
@@ -134,6 +153,7 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
         "damaged": index.damaged,
         "ended": index.ended,
         "rotated": index.rotated,
+        "versions": {"client": index.schema(Side::Client).version(), "agent": index.schema(Side::Agent).version()},
         // Before anything is read, nothing is known.
         "writing": progress.total > 0 && progress.bytes >= progress.total && !progress.complete,
         "path": recording.path.to_string_lossy(),
@@ -146,8 +166,9 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
 }
 
 /// The rows that the page requests with `from` and `count` and that match `filter`, with `all` (no
-/// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items). With `n`, also the place of the
-/// event with that number among them.
+/// folding), `t0` and `t1` (microseconds), `i0` and `i1` (items), in the order of the column `sort`
+/// (with a minus, the largest first). With `n`, also the place of the event with that number among
+/// them.
 ///
 /// # Errors
 /// The recording cannot be read.
@@ -170,11 +191,23 @@ pub(super) fn rows(
         None => Cow::Owned(index.folded()),
     };
     let list = in_range(&list, &index, query);
+    let order = Some(query.text("sort")).filter(|sort| !sort.is_empty());
+    let sorted = order.map(|_| list.len() <= MAX_SORTED);
+    let order = order.filter(|_| sorted == Some(true));
+    let list = match order {
+        Some(order) => Cow::Owned(in_order(list, &index, order)),
+        None => Cow::Borrowed(list),
+    };
     let from: usize = query.number("from").unwrap_or(0).min(list.len());
     let count = query.number("count").unwrap_or(100).min(MAX_ROWS);
-    let place = query
-        .number("n")
-        .map(|n| list.partition_point(|key| *key < index.key(index.item_of(n))));
+    let place = query.number("n").map(|n| {
+        let key = index.key(index.item_of(n));
+        match order {
+            Some(_) => list.iter().position(|known| *known == key),
+            None => Some(list.partition_point(|known| *known < key)),
+        }
+        .unwrap_or(list.len())
+    });
     let rows = list[from..].iter().take(count).map(|key| {
         let at = item_at(*key);
         Row::read(recording, &index, at, folded)
@@ -186,6 +219,7 @@ pub(super) fn rows(
         events: index.items.len(),
         from,
         place,
+        sorted,
         rows: rows.collect::<io::Result<_>>()?,
     };
     Ok(serde_json::to_string(&window)?)
@@ -221,6 +255,72 @@ fn in_range<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
     &list[from.min(to)..to]
 }
 
+/// The items in the order of a column; those that are equal in it stay in the order of time.
+fn in_order(list: &[u64], index: &Index, order: &str) -> Vec<u64> {
+    let (column, descending) = match order.strip_prefix('-') {
+        Some(column) => (column, true),
+        None => (order, false),
+    };
+    let ranks = index.name_ranks();
+    // What has no value stands last.
+    let none = if descending { 0 } else { u64::MAX };
+    let value = |key: &u64| {
+        let item = &index.items[item_at(*key)];
+        let exchange = || index.exchanges.exchange(item.n);
+        match column {
+            "time" => item.t,
+            "side" => item.class as u64,
+            "method" => ranks.get(usize::from(item.name)).copied().unwrap_or(none),
+            "size" => item.length.into(),
+            "duration" => exchange()
+                .and_then(|exchange| duration_of(item, exchange))
+                .unwrap_or(none),
+            "status" if item.class == Class::Error => 0,
+            "status" => match exchange().map(|exchange| (exchange.n == item.n, exchange.answer)) {
+                Some((true, Some(answer))) if answer.failed => 1,
+                Some((true, None)) => 2,
+                Some((true, Some(_))) => 3,
+                Some((false, _)) => 4,
+                None => 5,
+            },
+            _ => 0,
+        }
+    };
+    let mut list = list.to_vec();
+    list.sort_by_cached_key(|key| match descending {
+        true => u64::MAX - value(key),
+        false => value(key),
+    });
+    list
+}
+
+/// From the request to the answer; both have it.
+fn duration_of(item: &Item, exchange: &Exchange) -> Option<u64> {
+    match exchange.n == item.n {
+        true => exchange.duration(),
+        false => Some(item.t.saturating_sub(exchange.requested_at)),
+    }
+}
+
+/// Durations of the whole recording, as the client saw them.
+pub(super) fn figures(recording: &OpenRecording) -> Value {
+    let index = recording.content.index();
+    let figures = &index.figures;
+    let methods = figures.methods.iter().map(|((from, method), times)| {
+        json!({"from": from, "method": method, "took": times.percentiles()})
+    });
+    let mut firsts = figures.firsts.clone();
+    firsts.sort_by_key(|one| Reverse(one.first));
+    firsts.truncate(MAX_FIRSTS);
+    json!({
+        "turns": figures.turns.percentiles(),
+        "first_update": figures.first_updates().percentiles(),
+        "methods": methods.collect::<Vec<_>>(),
+        "firsts": firsts,
+        "slowest": figures.slowest,
+    })
+}
+
 impl Row {
     /// The row of an item: a run if it represents one and runs are folded.
     fn read(recording: &OpenRecording, index: &Index, at: usize, folded: bool) -> io::Result<Self> {
@@ -239,11 +339,13 @@ impl Row {
         if let Some(exchange) = index.exchanges.exchange(item.n) {
             row.request = Some(exchange.n);
             row.answer = exchange.answer.map(|answer| answer.n);
-            row.duration = match exchange.n == item.n {
-                true => exchange.duration(),
-                false => Some(item.t.saturating_sub(exchange.requested_at)),
-            };
+            row.duration = duration_of(item, exchange);
+            row.failed =
+                exchange.n == item.n && exchange.answer.is_some_and(|answer| answer.failed);
         }
+        let before = at.checked_sub(1).map(|before| index.items[before].t);
+        let silence = before.map(|before| item.t.saturating_sub(before));
+        row.silence = silence.filter(|silence| *silence >= SILENCE);
         if folded && item.run > 1 {
             row.run = Some(item.run);
             row.text = Some(run_text(recording, index, at)?);

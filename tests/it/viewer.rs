@@ -30,6 +30,8 @@ pub(crate) struct Viewer {
 pub(crate) struct TestRecording {
     pub(crate) text: Vec<u8>,
     n: u64,
+    /// Microseconds of silence so far.
+    silence: u64,
 }
 
 impl Viewer {
@@ -134,12 +136,17 @@ impl TestRecording {
             ..Header::default()
         };
         write::header(&mut text, &header);
-        Self { text, n: 0 }
+        Self {
+            text,
+            n: 0,
+            silence: 0,
+        }
     }
 
     fn stamp(&mut self) -> Stamp {
         self.n += 1;
-        let (t, w) = (self.n * 1_000, 1_795_190_340_000_000 + self.n * 1_000);
+        let t = self.n * 1_000 + self.silence;
+        let w = 1_795_190_340_000_000 + t;
         Stamp { n: self.n, t, w }
     }
 
@@ -213,6 +220,20 @@ impl TestRecording {
             "session/prompt",
             Some("7"),
             &result,
+        );
+    }
+
+    /// An update of a tool call.
+    fn tool(&mut self, id: &str, status: &str, title: Option<&str>) {
+        let update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
+            "status": status, "title": title});
+        let body = json!({"params": {"update": update}});
+        self.message(
+            Side::Agent,
+            Kind::Notification,
+            "session/update",
+            None,
+            &body,
         );
     }
 
@@ -300,6 +321,173 @@ fn the_page_gets_windows_of_folded_filtered_and_ranged_rows() {
     let turns = viewer.json("api/0/turns?from=8");
     assert_eq!(turns["turns"].as_array().unwrap().len(), 2);
     assert_eq!(turns["turns"][0]["end"]["n"], 63);
+}
+
+#[test]
+fn rows_are_sorted_by_a_column_and_silence_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recording = TestRecording::new();
+    recording.turn();
+    recording.silence += 3_700_000;
+    recording.message(
+        Side::Client,
+        Kind::Request,
+        "session/load",
+        Some("8"),
+        &json!({"id": 8}),
+    );
+    recording.end(false);
+    fs::write(folder.path().join("a.000.acpr"), &recording.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    viewer.wait(|state| state["ended"] == true);
+    for (query, found) in [
+        ("", &[1, 3, 7, 8, 9][..]),
+        ("sort=-time", &[9, 8, 7, 3, 1]),
+        // An event without a duration stands last; equal ones stay in the order of time.
+        ("sort=duration", &[1, 7, 3, 8, 9]),
+        ("sort=-duration", &[1, 7, 3, 8, 9]),
+        ("sort=method", &[3, 8, 1, 7, 9]),
+        // Without an answer, answered, an answer, other.
+        ("sort=status", &[8, 1, 7, 3, 9]),
+        ("sort=side&count=3", &[1, 8, 3]),
+        ("sort=-size&count=1&q=session/prompt+or+Hello", &[1]),
+        ("sort=-time&q=kind:request&from=1", &[1]),
+    ] {
+        assert_eq!(viewer.found(query), found, "{query}");
+    }
+    let rows = viewer.json("api/0/rows?sort=-time&n=7&q=kind:message");
+    assert_eq!((&rows["place"], &rows["sorted"]), (&json!(1), &json!(true)));
+    let rows = viewer.json("api/0/rows");
+    let silences = rows["rows"].as_array().unwrap().iter();
+    let silences: Vec<_> = silences.map(|row| &row["silence"]).collect();
+    assert_eq!(silences[3], 3_701_000);
+    assert_eq!(
+        silences.iter().filter(|silence| silence.is_null()).count(),
+        4
+    );
+    assert!(rows["sorted"].is_null());
+}
+
+/// The page and the command have the same figures.
+#[test]
+fn figures_are_those_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recording = TestRecording::new();
+    for _ in 0..4 {
+        recording.turn();
+    }
+    recording.tool("a", "pending", Some("Read"));
+    recording.tool("b", "pending", None);
+    recording.tool("c", "in_progress", Some("never ends"));
+    recording.silence += 40_000;
+    recording.tool("b", "failed", Some("Run"));
+    recording.silence += 100_000;
+    recording.tool("a", "completed", None);
+    recording.tool("a", "completed", Some("again"));
+    recording.passed(Side::Client, 6);
+    recording.end(false);
+    let path = folder.path().join("a.000.acpr");
+    fs::write(&path, &recording.text).unwrap();
+    let viewer = Viewer::of(folder.path());
+    viewer.wait(|state| state["ended"] == true);
+    let figures = viewer.json("api/0/figures");
+    let args = [
+        "inspect",
+        "stats",
+        "--at=received",
+        "--json",
+        path.to_str().unwrap(),
+    ];
+    let printed = relay(&args).output().unwrap().stdout;
+    let stats: Value = serde_json::from_slice(&printed).unwrap();
+    let seconds = |times: &Value| {
+        let mut times = times.clone();
+        for name in ["p50", "p90", "p99", "max"] {
+            times[name] = json!(times[name].as_u64().map(|micros| micros as f64 / 1e6));
+        }
+        times
+    };
+    assert_eq!(seconds(&figures["turns"]), stats["turns"]);
+    assert_eq!(
+        figures["turns"],
+        json!({"count": 4, "p50": 6_000, "p90": 6_000, "p99": 6_000, "max": 6_000})
+    );
+    assert_eq!(seconds(&figures["first_update"]), stats["first_update"]);
+    let [method] = figures["methods"].as_array().unwrap().as_slice() else {
+        panic!("{figures}");
+    };
+    assert_eq!(seconds(&method["took"]), stats["methods"][1]["took"]);
+    assert_eq!(stats["methods"][1]["method"], method["method"]);
+    let firsts = figures["firsts"].as_array().unwrap();
+    assert_eq!(firsts[3], json!({"turn": 4, "n": 22, "first": 2_000}));
+    assert_eq!(viewer.json("api/0/turns")["turns"][3]["first"], 2_000);
+    // The slowest first, with its last title; one without an end is not among them.
+    let slowest = figures["slowest"].as_array().unwrap();
+    assert_eq!(slowest.len(), 2, "{figures}");
+    assert_eq!(
+        slowest[0],
+        json!({"n": 29, "id": "a", "title": "Read", "lasted": 144_000})
+    );
+    assert_eq!(
+        slowest[1],
+        json!({"n": 30, "id": "b", "title": "Run", "lasted": 42_000})
+    );
+    assert_eq!(stats["slowest"][0]["lasted"], 0.144);
+}
+
+#[test]
+fn the_schema_is_served_as_members_with_descriptions() {
+    let viewer = Viewer::of(recorded().path());
+    for (version, notification, kind) in [
+        (1, "SessionNotification", "ToolCallUpdate"),
+        (2, "UpdateSessionNotification", "ToolCallUpdate"),
+    ] {
+        let path = format!("api/schema?version={version}");
+        assert!(viewer.ask(&path).body.len() < 100_000);
+        let schema = viewer.json(&path);
+        assert_eq!(
+            schema["methods"]["session/update"],
+            json!([notification, null])
+        );
+        let types = schema["types"].as_object().unwrap();
+        assert!(types.contains_key("Error") && types.contains_key(kind));
+        // Each type that is named is there.
+        let mut named = Vec::new();
+        for (name, of) in types {
+            assert!(of["members"].is_object(), "{name}: {of}");
+            let members = of["members"].as_object().into_iter().flatten();
+            let variants = of["variants"].as_object().into_iter().flatten();
+            named.extend(
+                members
+                    .chain(variants)
+                    .filter_map(|(_, member)| member[1].as_str()),
+            );
+            named.extend(
+                of["others"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str),
+            );
+        }
+        assert!(named.len() > 100);
+        assert!(named.iter().all(|name| types.contains_key(*name)));
+        let update = &types[notification]["members"]["update"][1];
+        let update = &types[update.as_str().unwrap()];
+        assert_eq!(update["tag"], "sessionUpdate");
+        let call = &update["variants"]["tool_call_update"];
+        let members = &types[call[1].as_str().unwrap()]["members"];
+        assert!(
+            members["toolCallId"][0]
+                .as_str()
+                .unwrap()
+                .contains("tool call"),
+            "{members}"
+        );
+        assert!(!members["title"][0].as_str().unwrap().is_empty());
+    }
+    viewer.assert_status("api/schema?version=3", 404);
+    viewer.assert_status("api/schema", 404);
 }
 
 #[test]

@@ -22,6 +22,7 @@ import { createRequire } from "node:module";
 import { chunk, conversation, hostile, newRecording, root, translated, turn } from "./viewer_book.mjs";
 import { lowContrast, unnamed } from "./viewer_eyes.mjs";
 import { overviews } from "./viewer_overview.mjs";
+import { reading } from "./viewer_reading.mjs";
 import { folder, usability } from "./viewer_use.mjs";
 
 const { values: options } = parseArgs({
@@ -467,7 +468,15 @@ for (const [width, height, scheme] of [[1280, 800, "light"], [1280, 800, "dark"]
     await page.keyboard.type("lint:");
     await page.locator("#hints li").first().waitFor();
     await verify("the suggestions");
+    await page.keyboard.press("Enter");
+    await page.locator("#fault").waitFor();
+    await verify("a fault");
     await page.keyboard.press("Escape");
+    await page.keyboard.press("l");
+    await page.locator(".row .fall").first().waitFor();
+    await page.locator("#figures summary").click();
+    await page.locator("#figures td").first().waitFor();
+    await verify("the compact list and its figures");
     for (const key of ["?", "x"]) {
       await page.locator("#ask").focus();
       await page.keyboard.press(key);
@@ -537,6 +546,7 @@ check("the keys replace the mouse", plain, async (page) => {
 const standalone = join(root, "standalone.html");
 const packed = new URL("../vectors/recordings/v1-packed.000.acpr.zst", import.meta.url).pathname;
 await new Promise((done) => spawn(options.relay, ["inspect", "open", "--page", standalone]).once("exit", done));
+reading({ check, row, expect, until, click, whole, plain, standalone: pathToFileURL(standalone) });
 check("the page without a server shows a file", pathToFileURL(standalone), async (page) => {
   await page.locator("#welcome").waitFor();
   await page.locator("#pick").setInputFiles(plain);

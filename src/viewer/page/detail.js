@@ -134,14 +134,17 @@ class Detail {
   async body(row) {
     const { line, whole, length } = await this.source.event(row.i);
     const body = member(line, "m");
-    return { text: body ?? bodyText(whole ? object(JSON.parse(line)) : {}), json: body !== null, whole, length, i: row.i };
+    const fact = facts(row);
+    const schema = await schemaOf(this.source, view.state?.versions?.[fact.hop] ?? 1);
+    const known = (text) => describe(schema, fact.method, text);
+    return { known, text: body ?? bodyText(whole ? object(JSON.parse(line)) : {}), json: body !== null, whole, length, i: row.i };
   }
 
   pane(title, body, paths, side) {
     const pane = el("section", `pane ${side ?? ""}`);
     const show = (body) => {
       const copy = copyButton("copy", async () => (body.whole ? body.text : await this.rest(body)), "Copy the message as it was sent");
-      const content = body.json ? printed(body.text, paths) : this.bytes(body.text);
+      const content = body.json ? printed(body.text, paths, body.known(body.text)) : this.bytes(body.text);
       pane.replaceChildren(el("div", "pane-head", el("h3", "", title || "body"), copy), content);
       if (!body.whole) {
         pane.append(button("more", `show all ${size(body.length)}`, async () => {

@@ -5,12 +5,12 @@
 const KEYS = [
   ["j  k", "next and previous event"], ["g  G", "first and last"], ["Enter", "open the event"], ["Esc", "close, clear"],
   ["/", "filter"], ["p", "its request or answer"], ["t", "sequence, turns, findings"], ["n  N", "next and previous finding"],
-  ["c", "fold runs of chunks"], ["w", "time since the beginning, or of the day"], ["[  ]", "older and newer recording"], ["o", "all recordings; there, c picks two to compare"], ["f", "follow a recording that grows"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
+  ["l", "compact list with durations"], ["c", "fold runs of chunks"], ["w", "time since the beginning, or of the day"], ["[  ]", "older and newer recording"], ["o", "all recordings; there, c picks two to compare"], ["f", "follow a recording that grows"], ["x", "replay, export or share it"], ["d", "dark or light"], ["?", "these keys"],
 ];
 
 /** Examples of filters. */
 const TERMS = [
-  ["permission", "a word, or \"some words\", anywhere in the message"], ["method:session/*", "of that method, answers too"],
+  ["read file", "words, or \"a text\", anywhere in the message"], ["method:session/*", "of that method, answers too"],
   ["kind:error", "request, notification, answer, stderr, mark …"], ["from:agent", "the sender"],
   ["session:0199", "sessions with this prefix"], ["update:tool_call*", "the kind of a session/update"],
   ["dur>2s  t<1m  size>10k", "how long, when, how large"], ["lint:*  rule:goose/*", "with a finding, or changed by a rule"],

@@ -15,6 +15,8 @@ function facts(row) {
     request: row.request,
     answer: row.answer,
     duration: row.duration,
+    silence: row.silence,
+    failed: row.failed === true,
     lint: list(row.lint),
     ...(typeof row.text === "string" ? { summary: row.text } : {}),
   }));
@@ -78,7 +80,8 @@ function message(base, line) {
   if (kind === "malformed") return { ...made, title: "no message", summary: bodyText(line), bad: true };
   const [title, summary] = summarize(kind, method, body);
   const update = method === "session/update" ? text(object(object(body.params).update).sessionUpdate) : "";
-  return { ...made, update, title: title || made.title, summary, bad: kind === "error" || (/^tool_call/.test(update) && object(body.params.update).status === "failed") };
+  const status = text(object(object(body.params).update).status).replace("_", " ");
+  return { ...made, update, status, title: title || made.title, summary, bad: kind === "error" || (/^tool_call/.test(update) && object(body.params.update).status === "failed") };
 }
 
 /** A short title and the summary of a message. */

@@ -27,6 +27,9 @@ const OFTEN = 200;
 /** Turns up to which the timeline shows each, and outages that it shows. */
 const SPANS = 240;
 
+/** Microseconds without an event that count as silence. */
+const SILENCE = 1e6;
+
 /** Chunks of a run that are read for its text. */
 const CHUNKS = 24;
 
@@ -217,7 +220,7 @@ class Dropped {
       if (!request) return;
       this.byId.delete(request.key);
       this.answers.set(line.n, request);
-      request.answer ??= { n: line.n, t: item.t };
+      request.answer ??= { n: line.n, t: item.t, failed: line.is === "error" };
       // The answer to a translated request also answers the client's.
       const original = this.requests.get(request.of);
       const own = original && original.id === request.id ? original : request;
@@ -290,6 +293,9 @@ class Dropped {
       row.duration = (request.n === item.n ? request.answer?.t : item.t) - request.t;
       if (Number.isNaN(row.duration)) row.duration = null;
     }
+    const silence = item.t - (this.items[i - 1]?.t ?? item.t);
+    if (silence >= SILENCE) row.silence = silence;
+    row.failed = request?.n === item.n && request.answer?.failed === true;
     if (row.run > 1) row.text = await this.runText(i, item, span);
     const line = item.kind === "damaged" ? null : parseLine(await this.within(item, span), true);
     return line ? { ...row, line } : { ...row, fault: "this line was changed or damaged after it was written" };

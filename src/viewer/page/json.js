@@ -59,7 +59,7 @@ function lines(text, paths = []) {
   let current = null;
   const path = () => open.map((one) => "/" + one.step).join("");
   const begin = () => (current ??= { depth: open.length, pieces: [], path: path() });
-  const put = (name, piece) => begin().pieces.push([name, piece]);
+  const put = (name, piece, key) => begin().pieces.push([name, piece, key]);
   const close = () => {
     if (current) made.push(current);
     current = null;
@@ -83,7 +83,8 @@ function lines(text, paths = []) {
       const leads = `${path()}/`;
       if (empty || (stop > 0 && !paths.some((one) => one.startsWith(leads)))) {
         const last = empty ? at + 1 + empty[0].length : stop;
-        inline(text.slice(at, last), put);
+        const own = path();
+        inline(text.slice(at, last), (name, piece) => put(name, piece, name === "key" ? `${own}/${stepOf(piece)}` : undefined));
         current.whole = true;
         at = last;
       } else {
@@ -107,8 +108,9 @@ function lines(text, paths = []) {
       at++;
     } else if (c === '"' && top && !top.list && top.step === "") {
       const end = stringEnd(text, at);
-      top.step = text.slice(at + 1, end - 1).replaceAll("~", "~0").replaceAll("/", "~1") || " ";
-      put("key", text.slice(at, end));
+      const key = text.slice(at, end);
+      top.step = stepOf(key) || " ";
+      put("key", key, path());
       at = end;
     } else if (c === ":") {
       put("mark", ": ");
@@ -123,6 +125,9 @@ function lines(text, paths = []) {
   close();
   return made;
 }
+
+/** The name of a member as a step of a JSON Pointer. */
+const stepOf = (key) => key.slice(1, -1).replaceAll("~", "~0").replaceAll("/", "~1");
 
 /** Where a short container without others in it ends; -1 when it is longer, or has some. */
 function shortEnd(text, at, most) {
@@ -162,10 +167,11 @@ function inline(text, put) {
 const LINES = 1500;
 const LONG = 1200;
 
-/** JSON as an element; lines at or under one of `paths` stand out. */
-function printed(text, paths = []) {
+/** JSON as an element; lines at or under one of `paths` stand out; `known` describes members. */
+function printed(text, paths = [], known = new Map()) {
   const block = el("div", "json");
   const all = lines(text, paths);
+  let described = 0;
   // What stands in one line stands out as a whole.
   const differs = (path, whole) => paths.some((one) => path === one || path.startsWith(one + "/") || (whole && one.startsWith(path + "/")));
   const show = (from) => {
@@ -175,7 +181,17 @@ function printed(text, paths = []) {
       row.style.setProperty("--depth", depth);
       row.dataset.depth = depth;
       if (!whole && depth > 0 && /[[{]$/.test(pieces[pieces.length - 1][1])) row.append(foldable(row, depth));
-      for (const [name, piece] of pieces) row.append(tokenOf(name, piece));
+      for (const [name, piece, key] of pieces) {
+        const token = tokenOf(name, piece);
+        const member = key === undefined ? undefined : known.get(key);
+        if (member) {
+          token.dataset.about = member.about;
+          token.classList.toggle("extension", member.extension);
+          // One of them is reached with Tab, the others with arrows.
+          Object.assign(token, { tabIndex: described++ ? -1 : 0, role: "term" });
+        }
+        row.append(token);
+      }
       part.append(row);
     }
     block.append(part);

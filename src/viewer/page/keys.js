@@ -2,7 +2,8 @@
 
 /** What Esc does: closes or clears one thing at a time. */
 function escape() {
-  if (!$("detail").hidden) unselect();
+  if (document.body.classList.contains("invalid")) narrow("");
+  else if (!$("detail").hidden) unselect();
   else if (timeline.range) timeline.clear();
   else if ($("filter").value) narrow("");
   else if (view.selected) {
@@ -57,7 +58,7 @@ const ACTIONS = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   g: () => edge(false), G: () => edge(true), Home: () => edge(false), End: () => edge(true), PageDown: () => page(1), PageUp: () => page(-1),
   Enter: () => view.selected && view.tab === "sequence" && show(view.selected), Escape: escape, "/": () => $("filter").select(),
-  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following), o: backToList,
+  p: pair, t: () => nextTab(1), n: () => finding(1), N: () => finding(-1), c: () => fold(view.all), l: dense, w: () => timeOfDay(!ofDay), "[": () => neighbour(-1), "]": () => neighbour(1), f: () => follow(!view.following), o: backToList,
   x: commands, d: theme, "?": showKeys,
 };
 
@@ -69,7 +70,10 @@ document.addEventListener("keydown", (event) => {
   const { key, target } = event;
   if (target === $("filter")) {
     if (hints.key(key)) event.preventDefault();
-    else if (key === "Enter") focusView();
+    else if (key === "Enter") {
+      hints.hide();
+      if (filtered(true)) focusView();
+    }
     else if (key === "Escape") escape();
     return;
   }
@@ -78,7 +82,9 @@ document.addEventListener("keydown", (event) => {
   if (target.closest("[role=tab]") && /^Arrow(?:Left|Right)$/.test(key)) return nextTab(key === "ArrowRight" ? 1 : -1, true);
   if (OWN.test(key) && target.closest(key === "Enter" ? "button, select, .part, summary" : "select, #detail")) return;
   const act = Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : null;
-  if (!act || !view.source) return;
+  // Until the filter is right, its rows are not there; a key may be meant for the field.
+  const misled = document.body.classList.contains("invalid") && !["Escape", "/", "?"].includes(key);
+  if (!act || !view.source || misled) return;
   event.preventDefault();
   Promise.resolve(act()).catch(showError);
 });
@@ -91,7 +97,9 @@ $("list").addEventListener("click", (event) => {
 });
 $("list").addEventListener("wheel", (event) => event.deltaY < 0 && follow(false), { passive: true });
 $("filter").addEventListener("input", filterSoon);
+$("filter").addEventListener("blur", () => view.source && filtered(true));
 for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => tab(name));
+$("dense").addEventListener("click", () => Promise.resolve(dense()).catch(showError));
 $("fold").addEventListener("click", () => fold(view.all));
 $("follow").addEventListener("click", () => follow(!view.following));
 $("more").addEventListener("click", commands);

@@ -7,15 +7,17 @@ const BOXES = { sequence: "list", turns: "turns", findings: "lint" };
 /** Milliseconds before the page tries again when the viewer did not answer. */
 const RETRY_INTERVAL = 1000;
 
-const rows = new List($("list"), async (from, count) => (await requestRows({ from, count })).rows, (row) => sequenceRow(row, view.state?.writing));
+const rows = new List($("list"), async (from, count) => (await requestRows({ from, count })).rows, (row) => (waterfall.on ? waterfall.row(row, view.state?.writing) : sequenceRow(row, view.state?.writing)));
+const waterfall = new Waterfall($("list"), rows, () => arrange(), (n) => jump(n).catch(showError));
 const timeline = new Timeline($("bars"), (at) => (at === undefined ? restart() : goTo(at)));
+new Descriptions($("detail"));
 const splitter = new Splitter($("split"), () => rows.layOut());
 const hints = new Hints($("filter"), $("hints"), knownValues, () => filterSoon());
 
 /** The parameters that select the rows of the list. */
 function selection() {
   const [t0, t1] = timeline.range ?? [];
-  return { q: view.q, all: view.all ? "1" : "", t0, t1 };
+  return { q: view.q, all: view.all ? "1" : "", t0, t1, sort: waterfall.on ? waterfall.sort : "" };
 }
 
 /** The values of a field of the filter in the loaded rows. */
@@ -49,7 +51,8 @@ rows.mark = (row, element) => {
 };
 rows.drawn = (first, last) => {
   const [top, end] = [rows.row(Math.min(first + 4, rows.total - 1)), rows.row(Math.max(0, last - 5))];
-  if (top && end) timeline.see(facts(top).t, facts(end).t);
+  if (top && end && !selection().sort) timeline.see(facts(top).t, facts(end).t);
+  waterfall.scale(view.state?.duration ?? 0);
   const selected = view.selected && $(`row-${facts(view.selected).i}`);
   if (selected) $("list").setAttribute("aria-activedescendant", selected.id);
   else $("list").removeAttribute("aria-activedescendant");
@@ -60,12 +63,13 @@ function updateCount(answer) {
   const before = rows.total;
   rows.grow(answer.total);
   const searching = !answer.done;
+  waterfall.ordered(answer);
   $("count").textContent = view.q || timeline.range
     ? `${grouped(answer.total)} of ${grouped(answer.events)} events${searching ? `, ${Math.floor((answer.searched * 100) / answer.events)} % searched` : ""}`
     : many(answer.events, "event");
   if (view.tab === "sequence") {
     const nothing = answer.total === 0 && !searching;
-    const why = answer.events > 0 ? "No event matches this filter. Esc clears it." : view.state?.writing ? "No messages yet." : "This recording is empty.";
+    const why = answer.events > 0 ? `No event matches this filter. Esc clears it.${alsoField()}` : view.state?.writing ? "No messages yet." : "This recording is empty.";
     empty(nothing && (answer.events > 0 || view.state?.total) ? why : null);
   }
   if (view.following && answer.total !== before) rows.go(Infinity);
@@ -73,6 +77,12 @@ function updateCount(answer) {
     clearTimeout(view.again);
     view.again = setTimeout(() => count().catch(() => {}), 30);
   }
+}
+
+/** That a word of the filter could have been meant as a field. */
+function alsoField() {
+  const word = new Filter(view.q).bare.find((word) => Object.hasOwn(FIELDS, word));
+  return word ? ` ${word} was looked for as a word: ${word}: with a value is the field.` : "";
 }
 
 /** Shows why nothing is displayed; null hides the text. */
@@ -101,9 +111,33 @@ function restart() {
   rows.load(0);
 }
 
+/** Shows the rows as a list or with arrows, and in the order that was chosen. */
+function arrange() {
+  waterfall.show(view.tab === "sequence");
+  if (!view.source) return;
+  restart();
+  if (view.state) waterfall.update(view.source, view.state.events).catch(showError);
+}
+
+/** Switches between the list and the arrows. */
+function dense() {
+  if (view.tab !== "sequence") {
+    tab("sequence");
+    if (waterfall.on) return;
+  }
+  waterfall.on = !waterfall.on;
+  const seen = view.selected && facts(view.selected).n;
+  arrange();
+  if (seen) return requestRows({ n: seen, count: 0 }).then(({ place }) => rows.reveal(place, true));
+}
+
 async function goTo(time) {
   if (view.tab !== "sequence") tab("sequence");
-  const { t0, ...rest } = selection();
+  const { t0, sort, ...rest } = selection();
+  if (sort) {
+    waterfall.order("");
+    arrange();
+  }
   const before = await view.source.rows({ ...rest, t1: Math.max(0, time - 1), count: 0 });
   rows.go(before.total * rows.height - 60);
 }
@@ -151,7 +185,7 @@ async function showAll(state) {
   view.source.path = state.path;
   showState(state);
   if (writing !== state.writing) rows.redraw();
-  await Promise.all([count(), view.tab === "turns" && showTurns(), view.tab === "findings" && showFindings()]);
+  await Promise.all([count(), waterfall.update(view.source, state.events), view.tab === "turns" && showTurns(), view.tab === "findings" && showFindings()]);
   rows.refresh();
 }
 
@@ -190,27 +224,36 @@ function began(header) {
   return made;
 }
 
-/** Applies the filter; a fault in it is shown, and the list stays as it was. */
-function filtered() {
+/** Applies the filter. A fault in it is shown under the field, and the list, which stays as it was, is grey. Returns whether there is none. */
+function filtered(entered) {
   const fault = $("fault");
-  const typed = $("filter").value;
+  const field = $("filter");
+  const typed = field.value;
+  const valid = (is) => {
+    document.body.classList.toggle("invalid", !is);
+    field.setAttribute("aria-invalid", String(!is));
+    return is;
+  };
   try {
     new Filter(typed);
     fault.hidden = true;
   } catch (error) {
     if (!(error instanceof FilterFault)) throw error;
     const { from, to } = error;
+    // An incomplete word is not a fault yet.
+    fault.hidden = !entered && hints.open && to >= typed.trimEnd().length;
+    if (fault.hidden) return valid(true);
     const marked = el("mark", "", ...shown(typed.slice(from, Math.max(to, from + 1)) || " ", false));
     fault.replaceChildren(el("code", "", ...shown(typed.slice(0, from), false), marked, ...shown(typed.slice(Math.max(to, from + 1)), false)), error.message);
-    // An incomplete word is not a fault yet.
-    fault.hidden = hints.open && to >= typed.trimEnd().length;
-    return;
+    return valid(false);
   }
-  if (view.q === typed.trim()) return;
+  valid(true);
+  if (view.q === typed.trim()) return true;
   view.q = typed.trim();
   // The filter applies to the sequence.
   if (view.tab !== "sequence") tab("sequence");
   restart();
+  return true;
 }
 
 /** Applies the filter after a pause in typing. */
@@ -255,7 +298,7 @@ function showError(error) {
   const words = [...shown(why, false)];
   if (gone.text !== why) gone.replaceChildren(...words);
   gone.text = why;
-  if (!gone.isConnected) $("fault").after(gone);
+  if (!gone.isConnected) $("top").after(gone);
 }
 
 /** Selects the row at a place of the list. */
@@ -333,7 +376,7 @@ function tab(name) {
     $(BOXES[one]).hidden = one !== name;
   }
   $("left").setAttribute("aria-labelledby", `tab-${name}`);
-  $("lanes").hidden = name !== "sequence";
+  waterfall.show(name === "sequence");
   empty(null);
   remember();
   if (name === "sequence") rows.layOut();
@@ -381,7 +424,7 @@ function theme() {
 /** Puts the current view into the address, so that a reload restores it. */
 function remember() {
   if (!view.source?.live) return;
-  const parts = { recording: view.source.name, view: view.tab === "sequence" ? "" : view.tab, q: view.q, all: view.all ? "1" : "", t: timeline.range?.join("-"), n: view.selected && !$("detail").hidden ? facts(view.selected).n : "" };
+  const parts = { recording: view.source.name, view: view.tab === "sequence" ? "" : view.tab, q: view.q, all: view.all ? "1" : "", list: waterfall.on ? "1" : "", sort: waterfall.on ? waterfall.sort : "", t: timeline.range?.join("-"), n: view.selected && !$("detail").hidden ? facts(view.selected).n : "" };
   const hash = new URLSearchParams(Object.entries(parts).filter(([, value]) => value));
   history.replaceState(null, "", `#${hash}`);
 }
@@ -402,8 +445,11 @@ async function arrive(there) {
   timeline.draw();
   view.all = there.get("all") === "1";
   $("fold").setAttribute("aria-pressed", String(!view.all));
+  waterfall.on = there.get("list") === "1";
+  waterfall.order(there.get("sort") ?? "");
+  if (rows.total) rows.redraw();
   $("filter").value = there.get("q") ?? "";
-  filtered();
+  filtered(true);
   const { q: now, ...after } = selection();
   if (now === q && JSON.stringify(before) !== JSON.stringify(after)) restart();
   const name = TABS.includes(there.get("view")) ? there.get("view") : "sequence";

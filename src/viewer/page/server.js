@@ -38,6 +38,11 @@ class Server {
     return await (await request(`${this.base}turns?from=${from}`)).json();
   }
 
+  /** Durations of the whole recording. */
+  async figures() {
+    return await (await request(`${this.base}figures`)).json();
+  }
+
   /** The findings of a rule: `count` from the one at `from`. */
   async findings(id, from, count) {
     return await (await request(`${this.base}findings?${new URLSearchParams({ id, from, count })}`)).json();
@@ -52,6 +57,10 @@ class Server {
 
   async rule(id) {
     return await (await request(`api/rule?id=${encodeURIComponent(id)}`)).json();
+  }
+
+  async schema(version) {
+    return await (await request(`api/schema?version=${version}`)).json();
   }
 
   close() {
