@@ -101,8 +101,6 @@ struct Params<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Update<'a> {
-    #[serde(borrow)]
-    session_update: Cow<'a, str>,
     #[serde(borrow, default)]
     tool_call_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -221,20 +219,13 @@ impl Figures {
         message: &Message,
         session: &str,
     ) -> Option<FirstUpdate> {
-        let body = message.body.bytes()?;
-        // Most updates of a long turn are chunks, which change nothing here.
-        let waits = self.open_prompts.contains_key(session);
-        if !waits && memchr::memmem::find(body, b"tool_call").is_none() {
-            return None;
+        let kind = update_kind(message)?;
+        let is_tool = kind.starts_with(b"tool_call");
+        if is_tool && let Ok(read) = serde_json::from_slice(message.body.bytes()?) {
+            let Notification { params } = read;
+            self.tool_call(event, session, &params.update);
         }
-        let read: Notification<'_> = serde_json::from_slice(body).ok()?;
-        let update = read.params.update;
-        let kind = &*update.session_update;
-        let is_tool = kind.starts_with("tool_call");
-        if is_tool {
-            self.tool_call(event, session, &update);
-        }
-        if !(is_tool || kind.ends_with("_chunk") || kind == "plan") {
+        if !(is_tool || kind.ends_with(b"_chunk") || kind == b"plan") {
             return None;
         }
         let (turn, n, t) = self.open_prompts.remove(session)?;
@@ -289,4 +280,20 @@ pub fn method<'a>(message: &'a Message, asked: Option<&'a Exchange>) -> &'a str 
     let asked = asked.map(|asked| asked.method.as_str());
     let asked = asked.filter(|name| !name.is_empty());
     asked.or(message.method.as_deref()).unwrap_or("?")
+}
+
+/// The kind of a `session/update`; `None` for other messages.
+///
+/// The name cannot occur within a string, where its quotes would be escaped.
+pub fn update_kind(message: &Message) -> Option<&[u8]> {
+    const NAME: &[u8] = b"\"sessionUpdate\"";
+    if message.method.as_deref() != Some("session/update") {
+        return None;
+    }
+    let body = message.body.bytes()?;
+    let at = memchr::memmem::find(body, NAME)?;
+    let rest = body[at + NAME.len()..].trim_ascii_start();
+    let rest = rest.strip_prefix(b":")?.trim_ascii_start();
+    let rest = rest.strip_prefix(b"\"")?;
+    Some(&rest[..memchr::memchr(b'"', rest)?])
 }

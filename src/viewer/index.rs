@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::acp::Schema;
 use crate::jsonrpc::{Kind, Side};
-use crate::recording::figures::Figures;
+use crate::recording::figures::{Figures, update_kind};
 use crate::recording::lint::{Finding, RULES};
 use crate::recording::{
     Entry, EventKind, ExchangeAnswer, Exchanges, Header, Message, Parsed, RecordedEvent, View,
@@ -301,8 +301,9 @@ impl Index {
                 }
             }
             EventKind::Message(message) => {
-                self.track_name(at, message);
-                self.track_run(at, message);
+                let kind = update_kind(message);
+                self.track_name(at, message, kind);
+                self.track_run(at, message, kind);
                 self.track_turn(at, event, message);
                 self.track_figures(event, message);
             }
@@ -310,9 +311,9 @@ impl Index {
         }
     }
 
-    fn track_name(&mut self, at: usize, message: &Message) {
+    fn track_name(&mut self, at: usize, message: &Message, kind: Option<&[u8]>) {
         let method = message.method.as_deref().unwrap_or_default();
-        let name = update_kind(message).unwrap_or(method.as_bytes());
+        let name = kind.unwrap_or(method.as_bytes());
         let next = u16::try_from(self.names.len() + 1).unwrap_or(MAX_NAMES);
         self.items[at].name = match self.names.get(name) {
             Some(known) => *known,
@@ -329,10 +330,9 @@ impl Index {
     }
 
     /// A run is ended by an event that is no message, and by another message in its direction.
-    fn track_run(&mut self, at: usize, message: &Message) {
+    fn track_run(&mut self, at: usize, message: &Message, kind: Option<&[u8]>) {
         let place = self.items[at].place as usize;
-        let kind = update_kind(message).filter(|kind| kind.ends_with(b"_chunk"));
-        let Some(kind) = kind else {
+        let Some(kind) = kind.filter(|kind| kind.ends_with(b"_chunk")) else {
             self.runs.remove(&(message.edge, message.to));
             self.breaks[message.to as usize] = place;
             return;
@@ -503,22 +503,6 @@ fn class(what: &EventKind) -> Class {
         EventKind::Passed(_) => Class::Forwarded,
         _ => Class::Other,
     }
-}
-
-/// The kind of a `session/update`; `None` for other messages.
-///
-/// The name cannot occur within a string, where its quotes would be escaped.
-fn update_kind(message: &Message) -> Option<&[u8]> {
-    const NAME: &[u8] = b"\"sessionUpdate\"";
-    if message.method.as_deref() != Some("session/update") {
-        return None;
-    }
-    let body = message.body.bytes()?;
-    let at = memchr::memmem::find(body, NAME)?;
-    let rest = body[at + NAME.len()..].trim_ascii_start();
-    let rest = rest.strip_prefix(b":")?.trim_ascii_start();
-    let rest = rest.strip_prefix(b"\"")?;
-    Some(&rest[..memchr::memchr(b'"', rest)?])
 }
 
 /// The item of a key.
