@@ -283,7 +283,7 @@ impl Listed {
         if self.row.writing
             && self.stamp == stamp
             && let Some(last) = recording.segments.last()
-            && !is_written(last, 0)
+            && !is_written(last, self.row.time)
         {
             // Its end is known only now.
             self.read = None;
@@ -334,7 +334,10 @@ impl Row {
             }
             true
         });
-        let began = index.header.as_ref().map_or(0, |header| header.began);
+        let began = index
+            .header
+            .as_ref()
+            .map_or(self.time, |header| header.began);
         let last = recording.segments.last();
         self.writing = !index.ended && last.is_some_and(|last| is_written(last, began));
         let provisional = match self.writing {

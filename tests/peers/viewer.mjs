@@ -350,7 +350,7 @@ check("an address restores the view", plain, async (page) => {
 });
 
 usability({ check, row, expect, until, click, whole, plain });
-overviews({ check, row, expect, until, click, counted, options: { ...options, open } });
+overviews({ check, row, expect, until, options: { ...options, open } });
 
 // The official SDK's client and agent, recorded by a relay.
 if (options.sdk) check("a conversation of the SDK is shown while it runs, and the end of the relay is reported", () => serve(0), async (page, address) => {
