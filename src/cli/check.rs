@@ -18,7 +18,7 @@ use super::dialect_options::choice;
 use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, line_text};
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
-use super::{console, exit};
+use super::{console, exit, recordings};
 use crate::acp::{Checker, Schema};
 use crate::conversation::DialectChoice;
 use crate::jsonrpc::Side;
@@ -80,8 +80,13 @@ pub(super) fn run(args: &Check) -> ExitCode {
         Ok(library) => Arc::new(library),
         Err(trouble) => return trouble.fail(),
     };
+    let paths = args.files.iter().map(|word| recordings::locate(word));
+    let paths: Vec<PathBuf> = match paths.collect() {
+        Ok(paths) => paths,
+        Err(code) => return code,
+    };
     let _progress = (!args.json).then(|| {
-        let lengths = args.files.iter().map(|path| match fs::metadata(path) {
+        let lengths = paths.iter().map(|path| match fs::metadata(path) {
             Ok(data) if data.is_file() => Some(data.len()),
             _ => None,
         });
@@ -91,7 +96,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
     let mut all = CheckSummary::default();
     let mut unreadable = false;
     let mut of_dialect = None;
-    for path in &args.files {
+    for path in &paths {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
         let repairs = match Repairs::new(&library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,

@@ -1,5 +1,6 @@
 //! What `serve` and `connect` share: their common options, and the context that both run in.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub(super) struct RelayContext {
     pub(super) limits: Arc<Limits>,
     /// The dialects of the two sides.
     pub(super) dialects: Dialects,
+    /// The agent's name in the names of recordings.
+    pub(super) label: String,
     /// Records conversations, if they are recorded.
     pub(super) recorders: Option<Arc<RecorderFactory>>,
     /// Sends their traces, if there are any.
@@ -105,11 +108,11 @@ impl RelayContext {
             },
         };
         setup.limits = limits::apply(&self.limits, &part.limits);
-        match part.source() {
-            Source::Program(program) => setup.launch = program.launch,
-            Source::Endpoint(_, remote) if part.name.is_some() => remote.set_up(&mut setup)?,
-            Source::Endpoint(..) => {}
-        }
+        part.set_up(&mut setup)?;
+        let label = match part.source() {
+            Source::Program(program) => endpoints::label(&Endpoint::Exec(program.argv)),
+            Source::Endpoint(endpoint, _) => endpoints::label(endpoint),
+        };
         let permission = part.default_permission.unwrap_or_default();
         apply_default_permission(permission, &mut setup);
         let folder = setup.launch.dir.as_deref();
@@ -120,6 +123,7 @@ impl RelayContext {
         Ok(Self {
             limits: Arc::clone(&setup.limits),
             agent: setup,
+            label: part.name.clone().unwrap_or(label),
             dialects,
             recorders: self.recorders.clone().filter(|_| part.record),
             ..self.clone()
@@ -176,12 +180,18 @@ impl Common {
         Ok(RelayContext {
             client: setup(self.client_framing, dialects.client_framing()),
             agent,
+            label: String::new(),
             stop,
             limits,
             dialects,
             recorders: recorders.map(Arc::new),
             traces,
         })
+    }
+
+    /// The folder of recordings, as it is given.
+    pub(super) fn record_folder(&self) -> Option<&Path> {
+        self.record.as_ref()?.folder.as_deref()
     }
 
     /// Rejects options that do not apply to this agent.

@@ -77,6 +77,9 @@ pub(super) fn run(args: Connect) -> ExitCode {
 
 /// Carries the conversation. Errors are printed, and the exit code is returned.
 async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
+    if args.agent.is_none() && args.command.is_empty() {
+        target::check_record(args.common.record_folder())?;
+    }
     let target = target::find(args.agent, args.command, "connect ENDPOINT")?;
     let stop = StopSignals::default();
     shutdown::watch(stop.clone(), None)?;
@@ -166,6 +169,7 @@ impl Prepared {
         let common = common.or_tables(target.tables.clone());
         let traces = common.start_traces()?;
         let mut context = common.context_with(stop, traces)?;
+        context.label = endpoints::label(&target.endpoint);
         if let Some(part) = &target.part {
             let framing = context.agent.framing;
             context = context.of_agent(part).map_err(usage)?;

@@ -121,7 +121,14 @@ pub(super) async fn run_conversation(
     if let Some(recorders) = &context.recorders {
         let tally = recordings.as_ref().map(|metrics| metrics.recorder());
         let tally = tally.unwrap_or_default();
-        match recorders.begin(&mut client, &mut agent, &context.dialects, stop, tally) {
+        match recorders.begin(
+            &mut client,
+            &mut agent,
+            &context.label,
+            &context.dialects,
+            stop,
+            tally,
+        ) {
             Ok((recorder, begun)) => {
                 recorded(RecordingResult::Begun);
                 observers = observers.with(recorder);

@@ -1,11 +1,17 @@
 //! Which endpoints can be used where, and their help. `transport::Endpoint` has their grammar.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
-use super::agents;
+use super::{agents, recordings};
 use crate::agent_connect::TRANSPORT;
 use crate::jsonrpc::nearest;
 use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
+
+/// Programs that run the agent that is their first argument.
+const RUNNERS: [&str; 9] = [
+    "bun", "bunx", "deno", "env", "node", "npx", "python", "python3", "uvx",
+];
 
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
@@ -54,7 +60,44 @@ pub(super) fn read_agent(text: &str) -> Result<Endpoint, String> {
         });
     }
     let read: Result<Endpoint, _> = text.parse();
-    read.map_err(|error| error.to_string())
+    let mut endpoint = read.map_err(|error| error.to_string())?;
+    if let Endpoint::Replay(at) = &mut endpoint
+        && let Some(path) = recordings::find(&at.path)?
+    {
+        at.path = path;
+    }
+    Ok(endpoint)
+}
+
+/// A short name of the agent at an endpoint, or of its program.
+pub(super) fn label(agent: &Endpoint) -> String {
+    let argv = match agent {
+        Endpoint::Exec(argv) => argv,
+        Endpoint::Replay(_) => return "replay".to_owned(),
+        other => {
+            let text = other.to_string();
+            return text.split("://").last().unwrap_or_default().to_owned();
+        }
+    };
+    let mut words = argv.iter().map(|word| word.to_string_lossy());
+    let is_program = |word: &Cow<'_, str>| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        !RUNNERS.contains(&name) && !word.starts_with('-')
+    };
+    let program = words
+        .find(is_program)
+        .or_else(|| Some(argv.first()?.to_string_lossy()));
+    // `@google/gemini-cli@0.17`, `dist/agent.js`
+    let name = program.as_deref().unwrap_or_default().rsplit('/').next();
+    let name = name
+        .unwrap_or_default()
+        .split('@')
+        .next()
+        .unwrap_or_default();
+    let script = [".js", ".mjs", ".py", ".ts"]
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending));
+    script.unwrap_or(name).to_owned()
 }
 
 /// Rejects endpoints that cannot be listened at.
@@ -149,4 +192,25 @@ pub(super) fn agent(
 /// Whether an endpoint is behind TLS.
 pub(super) const fn is_tls(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_the_program_and_not_what_runs_it() {
+        for (command, name) in [
+            ("/opt/goose acp", "goose"),
+            ("npx -y @google/gemini-cli@0.17 --acp", "gemini-cli"),
+            ("/usr/bin/node dist/agent.js", "agent"),
+            ("python3 -m my_agent", "my_agent"),
+            ("node --version", "node"),
+        ] {
+            let argv = command.split(' ').map(OsString::from).collect();
+            assert_eq!(label(&Endpoint::Exec(argv)), name);
+        }
+        let remote: Endpoint = "ws://127.0.0.1:9000/acp".parse().unwrap();
+        assert_eq!(label(&remote), "127.0.0.1:9000/acp");
+    }
 }

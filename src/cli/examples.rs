@@ -17,10 +17,13 @@ Examples:
 /// Of `inspect`.
 pub(super) const INSPECT: &str = "\
 Examples:
+  acp-relay inspect
+      The recordings of `--record` without a folder; `inspect ls DIR` lists others.
   acp-relay inspect open recordings
       All recordings of a folder in a browser, also those still being written.
-  acp-relay inspect show recordings/talk.acpr
-      One of them as text; `acp-relay inspect show --help` explains filters.
+  acp-relay inspect show @last
+      The newest as text; `acp-relay inspect show --help` explains filters. @-2 is the one before it,
+      and the beginning of a file's name or of an id names any other.
   acp-relay inspect lint recordings/talk.acpr
       Where the protocol is violated; exit code 1 if it is.
   acp-relay inspect export recordings/talk.acpr --to md";
@@ -99,8 +102,8 @@ Examples, for the agent's command in the settings of an editor:
       One on a server, by its name.
   acp-relay connect --map /home/me/app=/srv/app ssh://me@host.example/goose
       One where the folder has another path.
-  acp-relay connect --record recordings -- goose acp
-      One on this machine, with the conversation recorded in a file.";
+  acp-relay connect --record -- goose acp
+      One on this machine, with the conversation recorded; `acp-relay inspect` lists recordings.";
 
 const CHECK: &str = "\
 Examples:

@@ -10,16 +10,17 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::exit;
+use super::recordings::LAST;
+use super::{exit, recordings};
 use crate::recording::filter::Filter;
 use crate::recording::{PACKED, PLAIN, Recording};
 
 /// Recordings, and a filter of their events.
 #[derive(Debug, Args)]
 pub(super) struct Inputs {
-    /// Recordings; of one in several segments, any segment. A last argument that is not a file is a
-    /// filter, such as `method:session/* and dur>2s`; the fields are below
-    #[arg(value_name = "FILE", required = true)]
+    /// Recordings, by path or name; of one in several segments, any segment. A last argument that is
+    /// neither is a filter, such as `method:session/* and dur>2s`; the fields are below
+    #[arg(value_name = "FILE", default_value = LAST)]
     words: Vec<OsString>,
     /// The same filter, as an option
     #[arg(long, value_name = "FILTER")]
@@ -47,30 +48,33 @@ pub(super) fn split_filter(
         && !rest.is_empty()
         && filter.is_none()
         && !is_file(Path::new(last))
+        && !recordings::is_name(Path::new(last))
     {
         let read = last.to_string_lossy().parse();
         filter = Some(read.map_err(|fault| exit::fail(exit::USAGE, &fault))?);
         files = rest;
     }
     let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-    Ok((distinct(&files), filter))
+    Ok((distinct(&files)?, filter))
 }
 
-/// The files, with only the first of the segments of one recording.
-pub(super) fn distinct(files: &[PathBuf]) -> Vec<PathBuf> {
+/// The files of these paths and names, with only the first of the segments of one recording.
+/// Errors are printed, and the exit code is returned.
+pub(super) fn distinct(words: &[PathBuf]) -> Result<Vec<PathBuf>, ExitCode> {
     let mut seen: Vec<Vec<PathBuf>> = Vec::new();
     let mut once = Vec::new();
-    for file in files {
-        let segments = match Recording::of(file) {
+    for word in words {
+        let file = recordings::locate(word)?;
+        let segments = match Recording::of(&file) {
             Ok(recording) if file.is_file() => recording.segments,
             _ => vec![file.clone()],
         };
         if !seen.contains(&segments) {
             seen.push(segments);
-            once.push(file.clone());
+            once.push(file);
         }
     }
-    once
+    Ok(once)
 }
 
 /// The bytes of all segments of these recordings.

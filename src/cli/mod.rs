@@ -21,7 +21,8 @@
 //!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
 //!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
 //! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
-//!   `check`, `junit` and `inputs` to the subcommands that check recordings.
+//!   `check`, `junit` and `inputs` to the subcommands that check recordings; `recordings` finds those that are
+//!   given by name.
 
 mod admin;
 mod admission;
@@ -67,6 +68,7 @@ mod progress;
 mod random;
 mod rate_limit;
 mod record;
+mod recordings;
 mod remote;
 mod renamed;
 mod repairs;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::dialect_options::Dialects;
 use super::random::{random, random_hex};
 use super::stderr_capture::StderrCapture;
-use super::{exit, limits, stderr};
+use super::{exit, limits, recordings, stderr};
 use crate::conversation::Note;
 use crate::jsonrpc::{Side, parse_duration};
 use crate::observe::recorder::{
@@ -33,15 +33,21 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// messages in that time are not recorded, so it is short.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The value of `--record` without a folder.
+pub(super) const HOME: &str = "true";
+
 /// Options of recordings.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Recording")]
 pub(super) struct RecordArgs {
-    /// Record every conversation into a file of its own in this folder
+    /// Record every conversation into a file of its own in this folder; without one, or with `true`,
+    /// in the state directory
     #[arg(
         id = "record.dir",
         long = "record",
         value_name = "DIR",
+        num_args = 0..=1,
+        default_missing_value = HOME,
         env = "ACP_RELAY_RECORD"
     )]
     pub(super) folder: Option<PathBuf>,
@@ -114,8 +120,13 @@ impl RecordArgs {
     /// Opens the folder for recordings. Errors are printed, and the exit code is returned.
     pub(super) fn open(self) -> Result<RecorderFactory, ExitCode> {
         let Some(folder) = self.folder.clone() else {
-            let fault = "recording options need a folder: --record DIR";
+            let fault = "recording options need --record";
             return Err(exit::fail(exit::USAGE, &fault));
+        };
+        check_folder(&folder)?;
+        let folder = match folder.as_os_str() == HOME {
+            true => recordings::home().map_err(|fault| fault.fail())?,
+            false => folder,
         };
         let trouble = |error: std::io::Error| {
             let what = format!("cannot record into {}: {error}", folder.display());
@@ -178,11 +189,13 @@ impl RecorderFactory {
         self.args.strict
     }
 
-    /// Starts to record a conversation, which `stop` still ends.
+    /// Starts to record a conversation, which `stop` still ends; `label` is the agent's name in the
+    /// name of the file.
     pub(super) fn begin(
         &self,
         client: &mut Link,
         agent: &mut Link,
+        label: &str,
         dialects: &Dialects,
         stop: &StopSignals,
         tally: Arc<RecorderStats>,
@@ -206,6 +219,7 @@ impl RecorderFactory {
         let plan = RecordingPlan {
             store: Box::new(place.with_durability(self.args.sync)),
             id,
+            label: self.redactor.own_text(label).into_owned(),
             client: peer(&client.peer, client_speaks),
             agent: peer(&agent.peer, agent_speaks),
             tables: Some(dialects.tables().to_owned()),
@@ -234,6 +248,27 @@ impl RecorderFactory {
         };
         Ok((recorder, recording))
     }
+}
+
+/// Rejects an address: the folder can be left out, so the agent behind `--record` is taken for it.
+/// The error is printed, and the exit code is returned.
+pub(super) fn check_folder(folder: &Path) -> Result<(), ExitCode> {
+    let text = folder.to_string_lossy();
+    let port = text.rsplit_once(':').map(|(_, port)| port);
+    let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok());
+    match is_port || text.contains("://") {
+        true => Err(report_agent(&text, "an address")),
+        false => Ok(()),
+    }
+}
+
+/// Prints that the value of `--record` is an agent.
+pub(super) fn report_agent(text: &str, what: &str) -> ExitCode {
+    let fault = format!(
+        "--record {text}: a folder is expected, and this is {what}; put --record behind it or \
+         before `--`, or write --record=./DIR"
+    );
+    exit::fail(exit::USAGE, &fault)
 }
 
 /// Records the peers, and when one is lost and comes back.

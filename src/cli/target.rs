@@ -2,13 +2,14 @@
 //! an agent in the configuration file, of one that was joined, or of a well-known one.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::agents::{check_name, profile_names, read_profile};
 use super::config::{self, AgentPart, CheckLevel, Config, ConfigFile, Source};
 use super::dialect::Tables;
 use super::state::StateError;
-use super::{console, endpoints, exit, joined};
+use super::{console, endpoints, exit, joined, record};
 use crate::jsonrpc::nearest;
 use crate::transport::Endpoint;
 
@@ -114,6 +115,19 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     });
     let found = known(&file.unwrap_or_default(), name);
     found.map(drop).map_err(|fault| fault.to_string())
+}
+
+/// Rejects a value of `--record` that is an agent, on a command line without another one. The error
+/// is printed, and the exit code is returned.
+pub(super) fn check_record(folder: Option<&Path>) -> Result<(), ExitCode> {
+    let Some(folder) = folder else {
+        return Ok(());
+    };
+    record::check_folder(folder)?;
+    match folder.to_str() {
+        Some(name) if check(name).is_ok() => Err(record::report_agent(name, "an agent's name")),
+        _ => Ok(()),
+    }
 }
 
 /// The agent of this name, with that configuration file.

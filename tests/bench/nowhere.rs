@@ -35,6 +35,7 @@ pub(super) fn recorder(
     let plan = RecordingPlan {
         store: Box::new(DiscardingStore),
         id: "ab".repeat(16),
+        label: String::new(),
         client: peer(),
         agent: peer(),
         tables: None,

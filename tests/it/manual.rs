@@ -99,7 +99,7 @@ fn short_help_fits_on_two_screens_and_names_the_long_one() {
         for option in ["--record-strict", "--log-format"] {
             assert!(!short.contains(option) && long.contains(option), "{option}");
         }
-        for option in ["--agent-dialect", "--record <DIR>", "--log <LEVEL>"] {
+        for option in ["--agent-dialect", "--record [<DIR>]", "--log <LEVEL>"] {
             assert!(short.contains(option), "{name} -h: {option}");
         }
     }

@@ -111,7 +111,11 @@ fn recordings_are_completed_and_other_files_are_not() {
     }
     let script = String::from_utf8(run(&["completions", "zsh"]).stdout).unwrap();
     let action = r#"_files -g "*.acpr(|.zst)"'"#;
-    for begin in ["':file -- The recording; ", "'*::words -- Recordings; "] {
+    for begin in [
+        "':file -- The recording; ",
+        "'::file -- The recording, ",
+        "'*::words -- Recordings, ",
+    ] {
         let mut lines = script.lines().filter(|line| line.starts_with(begin));
         assert!(lines.clone().count() > 0, "{begin}");
         assert!(lines.all(|line| line.contains(action)), "{begin}");

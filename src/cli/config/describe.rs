@@ -69,6 +69,7 @@ fn sample(arg: &Arg) -> String {
         (Form::List, _) => list(&[name.to_owned()]),
         (Form::Map, _) => "{ NAME = \"VALUE\" }".to_owned(),
         (Form::Number, _) => number(name),
+        (Form::TextOrTrue, _) => "true".to_owned(),
         (Form::Text, Some(value)) => quote(value),
         (Form::Text, None) => quote(name),
     }
@@ -113,6 +114,7 @@ fn property(arg: &Arg) -> Value {
         Form::Map => {
             json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}})
         }
+        Form::TextOrTrue => json!({"anyOf": [{"type": "string"}, {"const": true}]}),
         Form::Text if values.is_empty() => json!({"type": "string"}),
         Form::Text => json!({"type": "string", "enum": values}),
     };

@@ -27,7 +27,7 @@ use crate::cli::serve::{DisconnectArgs, OnDisconnect};
 use crate::cli::telemetry::LogArgs;
 use crate::cli::traces::TracesArgs;
 use crate::conversation::DialectChoice;
-use crate::transport::{Endpoint, Launch};
+use crate::transport::{Endpoint, Launch, Setup};
 
 /// A whole file, or what it comes to under a command line.
 #[derive(Clone, Debug, Default)]
@@ -249,6 +249,19 @@ impl AgentPart {
         };
         program.launch = launch.with_defaults(program.launch);
         Source::Program(program)
+    }
+
+    /// Sets how its link is opened.
+    ///
+    /// # Errors
+    /// A file of its options cannot be used, as text for the user.
+    pub(in crate::cli) fn set_up(&self, setup: &mut Setup) -> Result<(), String> {
+        match self.source() {
+            Source::Program(program) => setup.launch = program.launch,
+            Source::Endpoint(_, remote) if self.name.is_some() => remote.set_up(setup)?,
+            Source::Endpoint(..) => {}
+        }
+        Ok(())
     }
 
     /// Whether it is reached by Agent Connect.

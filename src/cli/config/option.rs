@@ -24,6 +24,8 @@ pub(super) enum Form {
     /// true or false.
     Bool,
     Text,
+    /// A text, or true: an option whose value can be left out.
+    TextOrTrue,
     /// A text or a number.
     Number,
     /// A list of texts.
@@ -52,6 +54,12 @@ pub(super) fn form(arg: &Arg) -> Form {
         ArgAction::Append => Form::List,
         _ if is(TypeId::of::<bool>()) => Form::Bool,
         _ if is(TypeId::of::<Setting>()) => Form::Number,
+        _ if arg
+            .get_num_args()
+            .is_some_and(|count| count.min_values() == 0) =>
+        {
+            Form::TextOrTrue
+        }
         _ => Form::Text,
     }
 }
@@ -108,6 +116,9 @@ pub(super) fn read(arg: &Arg, text: &str, folder: &Path) -> Result<OsString, Str
         Some(what) => what.to_string(),
         None => error.kind().to_string(),
     })?;
+    if form(arg) == Form::TextOrTrue && text == "true" {
+        return Ok(text.into());
+    }
     if is_path {
         return Ok(folder.join(text).into());
     }

@@ -9,6 +9,7 @@ use super::local_checks;
 use super::model::{FileOptions, ListenerPart};
 use super::reader::TableReader;
 use crate::cli::agent_connect::AgentConnectArgs;
+use crate::cli::record::HOME;
 use crate::cli::telemetry;
 use crate::transport::Endpoint;
 
@@ -46,9 +47,13 @@ pub(super) fn check(
         local_checks::tables(own, &options.dialects);
     }
     if let Some(own) = sections.get("record") {
-        own.require("dir", "name the folder for recordings");
+        own.require(
+            "dir",
+            "name the folder for recordings, or true for the state directory",
+        );
         if let Some(folder) = record.and_then(|args| args.folder.as_ref())
             && here
+            && folder.as_os_str() != HOME
         {
             local_checks::folder(own, "dir", folder);
         }

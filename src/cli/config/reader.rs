@@ -290,8 +290,11 @@ impl<'f> TableReader<'f> {
             (Form::Flag | Form::Bool, DeValue::Boolean(flag)) => {
                 vec![(value.span(), flag.to_string())]
             }
+            (Form::TextOrTrue, DeValue::Boolean(true)) => vec![(value.span(), "true".to_owned())],
             (Form::Flag | Form::Bool, _) => self.unexpected(path, "true or false", value),
-            (Form::Text | Form::Number, _) => self.text(path, form, value).into_iter().collect(),
+            (Form::Text | Form::TextOrTrue | Form::Number, _) => {
+                self.text(path, form, value).into_iter().collect()
+            }
             (Form::List, DeValue::Array(items)) => {
                 let texts = items.iter();
                 let texts = texts.filter_map(|item| self.text(path, Form::Text, item));
@@ -330,6 +333,9 @@ impl<'f> TableReader<'f> {
                 number.as_str().to_owned()
             }
             (DeValue::Float(number), Form::Number) => number.as_str().to_owned(),
+            (_, Form::TextOrTrue) => {
+                return self.unexpected(path, "a text in quotes, or true", value);
+            }
             (_, Form::Number) => return self.unexpected(path, "a text or a number", value),
             _ => return self.unexpected(path, "a text in quotes", value),
         };

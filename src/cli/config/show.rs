@@ -106,7 +106,8 @@ pub(super) fn toml(arg: &Arg, values: &[OsString]) -> String {
             list(&headers.collect::<Vec<_>>())
         }
         Form::List => list(&texts),
-        Form::Text => quote(last),
+        Form::TextOrTrue if last == "true" => last.to_owned(),
+        Form::Text | Form::TextOrTrue => quote(last),
         Form::Number => number(last),
         Form::Flag | Form::Bool => last.to_owned(),
     }

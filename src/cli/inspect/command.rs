@@ -12,12 +12,12 @@ use super::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The recordings in a folder
+    /// The recordings in a folder; `inspect` alone lists those of the state directory
     Ls(list::List),
     /// A conversation: requests with their answers, and how long those took
     #[command(after_help = select::help())]
@@ -55,7 +55,10 @@ enum Command {
 
 /// Runs the subcommand. An error was printed; it has the exit code.
 pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
-    let done = match &args.command {
+    let Some(command) = &args.command else {
+        return list::run(&list::List::default());
+    };
+    let done = match command {
         Command::Ls(args) => Ok(list::run(args)),
         Command::Show(args) => show::show(args),
         Command::Grep(args) => grep::run(args),

@@ -18,6 +18,7 @@ use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect,
 use crate::cli::inputs::{split_filter, total_bytes};
 use crate::cli::junit::{self, Suite};
 use crate::cli::progress::Progress;
+use crate::cli::recordings::LAST;
 use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::Side;
 use crate::recording::filter::{DerivedFields, Filter};
@@ -27,9 +28,9 @@ use crate::recording::{View, ViewFilter};
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// Recordings; of one in several segments, any of them. A last argument that is no file is a
-    /// filter, such as `not lint:schema-*`; the fields are below
-    #[arg(value_name = "FILE", required_unless_present = "list")]
+    /// Recordings, by path or name; of one in several segments, any of them. A last argument that is
+    /// neither is a filter, such as `not lint:schema-*`; the fields are below
+    #[arg(value_name = "FILE", default_value = LAST)]
     words: Vec<OsString>,
     /// The same filter, without a check whether a file has this name
     #[arg(long, value_name = "FILTER")]

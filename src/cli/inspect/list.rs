@@ -10,19 +10,20 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::select::{recording, report_unreadable};
-use crate::cli::console::Output;
+use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::local_time::local_time;
+use crate::cli::recordings::{home, is_name};
 use crate::cli::text::{Paint, Tone, duration, seconds, size};
 use crate::jsonrpc::{Kind, printable};
 use crate::recording::rfc3339;
 use crate::recording::{Parsed, RecordedEvent, Recording, recordings};
 
 /// The arguments of `inspect ls`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct List {
-    /// Folders, or recordings
-    #[arg(value_name = "DIR", default_value = ".")]
+    /// Folders, or recordings; without any, the folder that `--record` without a value records into
+    #[arg(value_name = "DIR")]
     places: Vec<PathBuf>,
     /// One JSON object a line: name, segments, id, began, lasted (seconds), client, agent, redact,
     /// events, turns, errors, bytes, ended, damaged
@@ -32,7 +33,10 @@ pub(super) struct List {
 
 /// The heading of the text output; at a terminal, the local time is before it.
 const BEGAN: &str = "began                ";
-const HEADING: &str = "recording                    lasted turns errors  events       size  agent";
+const HEADING: &str = "   lasted turns errors  events       size  agent";
+
+/// The width of the column of names, and the most that it grows to for longer ones.
+const NAMES: std::ops::Range<usize> = 26..72;
 
 /// The summary of a recording.
 #[derive(Default, Serialize)]
@@ -58,10 +62,28 @@ struct Summary<'r> {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &List) -> ExitCode {
+    if args.places.is_empty() {
+        return match home() {
+            Ok(home) if home.is_dir() => list(&[home], args.json),
+            Ok(home) => {
+                let home = home.display();
+                note(&format!(
+                    "acp-relay: nothing was recorded into {home}; connect --record does"
+                ));
+                ExitCode::SUCCESS
+            }
+            Err(fault) => fault.fail(),
+        };
+    }
+    list(&args.places, args.json)
+}
+
+/// Lists what is at these places.
+fn list(places: &[PathBuf], json: bool) -> ExitCode {
     let mut found: Vec<Recording> = Vec::new();
     let mut failed = None;
-    for place in &args.places {
-        let here = if place.is_file() {
+    for place in places {
+        let here = if !place.is_dir() && (place.is_file() || is_name(place)) {
             recording(place).map(|recording| vec![recording])
         } else {
             recordings(place).map_err(|error| report_unreadable(place, &error))
@@ -78,18 +100,21 @@ pub(super) fn run(args: &List) -> ExitCode {
     found.retain(|recording| seen.insert(recording.segments.clone()));
     let mut output = Output::new();
     let paint = Paint::of(&output);
-    if !args.json && !found.is_empty() {
+    let lengths = found.iter().map(|recording| recording.name.chars().count());
+    let width = lengths.max().unwrap_or(0).clamp(NAMES.start, NAMES.end);
+    if !json && !found.is_empty() {
         let began = output.columns().map_or("", |_| BEGAN);
-        output.line(paint.tone(Tone::Strong, &format!("{began}{HEADING}")));
+        let heading = format!("{began}{:<width$}{HEADING}", "recording");
+        output.line(paint.tone(Tone::Strong, &heading));
     }
     for recording in &found {
         let summary = Summary::of(recording);
-        output.line(match args.json {
+        output.line(match json {
             true => json!(summary).to_string(),
             false => {
                 let seconds = summary.began_micros / 1_000_000;
                 let began = output.columns().map(|_| local_time(seconds) + "  ");
-                let line = began.unwrap_or_default() + &summary.line();
+                let line = began.unwrap_or_default() + &summary.line(width);
                 paint.line(0, None, &line)
             }
         });
@@ -143,9 +168,9 @@ impl<'r> Summary<'r> {
         }
     }
 
-    fn line(&self) -> String {
+    fn line(&self, width: usize) -> String {
         let mut line = format!(
-            "{:<26}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
+            "{:<width$}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
             printable(self.name.as_bytes()),
             duration(self.lasted),
             self.turns,

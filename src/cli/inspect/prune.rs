@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::select::report_unreadable;
 use crate::cli::console::Output;
+use crate::cli::recordings::home;
 use crate::cli::text::size;
 use crate::cli::{exit, limits, record};
 use crate::observe::recorder::{Retention, prune};
@@ -18,9 +19,9 @@ use crate::observe::recorder::{Retention, prune};
 /// The arguments of `inspect prune`.
 #[derive(Debug, Args)]
 pub(super) struct Prune {
-    /// The folder of recordings
+    /// The folder of recordings [default: the one that `--record` without a value records into]
     #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     /// Delete recordings that were last written to this long ago, such as 30d or 12h
     #[arg(long, value_name = "TIME", value_parser = record::age, required_unless_present = "max_total")]
     max_age: Option<Duration>,
@@ -41,8 +42,10 @@ pub(super) fn run(args: &Prune) -> Result<ExitCode, ExitCode> {
         age: args.max_age,
         total: args.max_total,
     };
-    let pruned = prune(&args.folder, keep, SystemTime::now(), args.dry_run)
-        .map_err(|error| report_unreadable(&args.folder, &error))?;
+    let folder = args.folder.clone().map_or_else(home, Ok);
+    let folder = folder.map_err(|fault| fault.fail())?;
+    let pruned = prune(&folder, keep, SystemTime::now(), args.dry_run)
+        .map_err(|error| report_unreadable(&folder, &error))?;
     let mut output = Output::new();
     let mut bytes = 0;
     for deleted in &pruned.deleted {

@@ -55,7 +55,7 @@ struct CopyResult {
 /// Runs the subcommand.
 pub(super) fn run(args: &Scrub) -> Result<ExitCode, ExitCode> {
     let (to, from) = args.files.split_last().expect("clap requires two");
-    let from = distinct(from);
+    let from = distinct(from)?;
     if from.len() > 1 && !to.is_dir() {
         let what = format!("{}: several copies need a folder", to.display());
         return Err(exit::fail(exit::USAGE, &what));

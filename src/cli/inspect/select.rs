@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::console::{self, Output, note};
 use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
+use crate::cli::recordings::{self, LAST};
 use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::{Side, printable};
 use crate::recording::filter::{Field, Filter};
@@ -21,8 +22,8 @@ use crate::recording::{
 /// A recording and a filter of its events.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
-    /// The recording; of one in several segments, any of them
-    #[arg(value_name = "FILE")]
+    /// The recording, by path or name; of one in several segments, any of them
+    #[arg(value_name = "FILE", default_value = LAST)]
     pub(super) file: PathBuf,
     /// A filter of events, such as `method:session/* and dur>2s`; the fields are below
     #[arg(value_name = "FILTER")]
@@ -86,6 +87,7 @@ pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
 
 /// Like [`recording`], without a check of the content.
 pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
+    let path = &recordings::locate(path)?;
     if let Some(misfit) = NotRecording::of(path) {
         return Err(report_unusable(path, &misfit));
     }

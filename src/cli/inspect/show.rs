@@ -13,6 +13,7 @@ use super::printer::{Printer, Style};
 use super::select::{OpenSelection, Selection, open_unchecked, recording, report_unreadable};
 use crate::cli::console::note;
 use crate::cli::exit;
+use crate::cli::recordings::locate;
 use crate::recording::{
     Annotations, Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, ViewFilter, recordings,
 };
@@ -102,7 +103,7 @@ fn show_selected(opened: &OpenSelection<'_>, event: &RecordedEvent, printer: &mu
 
 /// Runs `inspect follow`.
 pub(super) fn follow(args: &Follow) -> Result<ExitCode, ExitCode> {
-    let file = &args.selection.file;
+    let file = &locate(&args.selection.file)?;
     let path = newest(file).map_err(|error| report_unreadable(file, &error))?;
     // A recording that has just begun may still be empty.
     let is_empty = std::fs::metadata(&path).is_ok_and(|data| data.len() == 0);

@@ -14,14 +14,15 @@ use crate::cli::dialect::Tables;
 use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
+use crate::cli::recordings::LAST;
 use crate::jsonrpc::printable;
 use crate::recording::{NotRecording, Recording, verify};
 
 /// The arguments of `inspect verify`.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// Recordings; of one in several segments, any of them
-    #[arg(value_name = "FILE", required = true)]
+    /// Recordings, by path or name; of one in several segments, any of them
+    #[arg(value_name = "FILE", default_value = LAST)]
     files: Vec<PathBuf>,
     /// One JSON object a line: name, segments, events, ended, translations (again: how many were
     /// repeated; why: why no more were), findings (a list: file, at, id, what)
@@ -40,7 +41,7 @@ pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
         },
         (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
     };
-    let files = distinct(&args.files);
+    let files = distinct(&args.files)?;
     let _progress = (!args.json).then(|| {
         let (translated, plain): (Vec<_>, Vec<_>) = files
             .iter()

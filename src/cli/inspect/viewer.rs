@@ -27,7 +27,9 @@ use super::select::{report_uncreatable, report_unusable};
 use crate::cli::console::{self, note};
 use crate::cli::http::{self, ClientUser, Socket};
 use crate::cli::random::{random, random_hex};
+use crate::cli::recordings::{home, locate};
 use crate::cli::{browser, dialect, exit, runtime, shutdown};
+use crate::observe::recorder::Folder;
 use crate::proxy::StopSignals;
 use crate::recording::{NotRecording, Recording};
 use crate::viewer::{Viewer, ViewerAccess, router, single_file};
@@ -35,10 +37,11 @@ use crate::viewer::{Viewer, ViewerAccess, router, single_file};
 /// The arguments of `inspect open`.
 #[derive(Debug, Args)]
 pub(super) struct Open {
-    /// The recording, or a folder of them; one that is being written is followed. A capture is
+    /// The recording, by path or name, or a folder of them [default: the one that `--record` without
+    /// a value records into]; a recording that is being written is followed, and a capture is
     /// imported on the way
-    #[arg(value_name = "FILE|DIR", default_value = ".")]
-    path: PathBuf,
+    #[arg(value_name = "FILE|DIR")]
+    path: Option<PathBuf>,
     /// The port on loopback; 0 chooses any
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -57,11 +60,20 @@ pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
         written.map_err(|error| report_uncreatable(path, &error))?;
         return Ok(ExitCode::SUCCESS);
     }
-    check_path(&args.path)?;
+    let path = match &args.path {
+        Some(path) => locate(path)?,
+        None => {
+            let home = home().map_err(|fault| fault.fail())?;
+            // Conversations that are recorded from now on are shown, too.
+            Folder::new(&home, "", 0).map_err(|error| report_uncreatable(&home, &error))?;
+            home
+        }
+    };
+    check_path(&path)?;
     let serving = async {
         let stop = StopSignals::default();
         match shutdown::watch(stop.clone(), None) {
-            Ok(()) => show(&args.path, args.port, !args.no_browser, stop).await,
+            Ok(()) => show(&path, args.port, !args.no_browser, stop).await,
             Err(code) => code,
         }
     };

@@ -12,7 +12,7 @@ use crate::cli::common::Common;
 use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::target::AgentArgument;
-use crate::cli::{connect, endpoints, exit, processes};
+use crate::cli::{connect, endpoints, exit, processes, recordings};
 use crate::jsonrpc::{Side, parse_duration};
 use crate::recording::replay::{MatchRule, Speed, Unmatched};
 use crate::transport::Endpoint;
@@ -86,7 +86,11 @@ pub(super) fn run(args: Agent) -> ExitCode {
         (_, Some(_)) => Unmatched::Forward,
         (unmatched, None) => unmatched,
     };
-    let mut endpoint = ReplayAddress::new(args.file);
+    let file = match recordings::locate(&args.file) {
+        Ok(file) => file,
+        Err(code) => return code,
+    };
+    let mut endpoint = ReplayAddress::new(file);
     endpoint.rules.matching = args.matching;
     endpoint.rules.speed = args.speed;
     endpoint.rules.max_idle = args.max_idle;

@@ -64,7 +64,7 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let mut suites = Vec::new();
     let mut code = exit::SUCCESS;
     let mut failure = None;
-    for file in distinct(&args.files) {
+    for file in distinct(&args.files)? {
         match compare_file(args, &file, &agent, &mut output, &mut suites) {
             Ok(true) => {}
             Ok(false) => code = exit::VIOLATIONS,

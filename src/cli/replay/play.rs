@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::cli::{console, endpoints, exit, runtime};
+use crate::cli::{console, endpoints, exit, recordings, runtime};
 use crate::jsonrpc::{Exit, Side, parse_duration};
 use crate::recording::NotRecording;
 use crate::recording::redact::PointerPattern;
@@ -81,7 +81,8 @@ impl Outcome {
 impl Play {
     /// Loads the conversation to play. Prints an error and returns the exit code.
     pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
-        Script::open(file, self.edge).map_err(|error| match &error.reason {
+        let file = recordings::locate(file)?;
+        Script::open(&file, self.edge).map_err(|error| match &error.reason {
             ScriptFault::NotRecording(NotRecording::Unreadable(source)) => {
                 let what = format!("{}: {}", error.path.display(), console::explain(source));
                 exit::fail(exit::NO_INPUT, &what)

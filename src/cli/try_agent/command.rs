@@ -93,6 +93,9 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     };
     let agent = agent.as_deref().map(target::read).transpose();
     let agent = agent.map_err(|fault| usage(&fault))?;
+    if agent.is_none() && args.command.is_empty() {
+        target::check_record(args.common.record_folder())?;
+    }
     let target = target::find(agent, args.command, "try AGENT")?;
     let at_terminal = console::input_is_terminal() && console::size().is_some() && !args.json;
     let prompt = match prompt.as_deref() {

@@ -54,8 +54,15 @@ pub enum Durability {
     Always,
 }
 
+/// Maximum length of a peer's name in a file name.
+const MAX_NAME: usize = 24;
+
 /// The destination of segments.
 pub trait SegmentStore: Send {
+    /// Names the agent and the client, before the first segment is created; unknown ones are empty.
+    fn name_peers(&mut self, peers: [&str; 2]) {
+        let _ = peers;
+    }
     /// Creates segment `number`, which must not exist. It is flushed once a second.
     ///
     /// # Errors
@@ -176,6 +183,19 @@ impl Folder {
 }
 
 impl SegmentStore for Folder {
+    fn name_peers(&mut self, peers: [&str; 2]) {
+        if let Some((date, id)) = self.name.split_once('-') {
+            let peers = peers.map(file_name_part);
+            let peers = peers.iter().filter(|part| !part.is_empty());
+            let parts = [date]
+                .into_iter()
+                .chain(peers.map(String::as_str))
+                .chain([id]);
+            self.name = parts.collect::<Vec<_>>().join("-");
+            self.segment = self.folder.join(&self.name);
+        }
+    }
+
     fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>> {
         self.segment = self.path(number);
         let file = create(&self.segment)?;
@@ -217,6 +237,15 @@ pub fn marks_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".marks");
     PathBuf::from(name)
+}
+
+/// A name as a part of a file name: lower-case letters and digits, joined by dashes.
+fn file_name_part(name: &str) -> String {
+    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let mut part = words.join("-").to_ascii_lowercase();
+    part.truncate(MAX_NAME);
+    part.trim_end_matches('-').to_owned()
 }
 
 /// Creates a new file that only our user can access.
@@ -290,6 +319,23 @@ fn pack_file(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_a_peer_is_no_path_and_has_a_bound() {
+        for (name, part) in [
+            ("Zed", "zed"),
+            (
+                "@zed-industries/claude-code-acp",
+                "zed-industries-claude-co",
+            ),
+            ("../../etc/passwd\0\n", "etc-passwd"),
+            ("‹redacted:ab12›", "redacted-ab12"),
+            ("Ünï日本 \u{202e}.acpr.zst", "n-acpr-zst"),
+            ("…", ""),
+        ] {
+            assert_eq!(file_name_part(name), part);
+        }
+    }
 
     #[test]
     fn failed_sync_fails_this_write_or_a_later_one() {

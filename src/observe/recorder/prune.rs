@@ -205,15 +205,19 @@ fn stored(folder: &Path) -> io::Result<BTreeMap<String, Stored>> {
     Ok(all)
 }
 
-/// The recording that a file of this name belongs to: `20261120T155900Z-8f1c22ab`, a segment's
-/// number, and an ending.
+/// The recording that a file of this name belongs to: `20261120T155900Z-goose-zed-8f1c22ab`, of
+/// which the middle may be missing, a segment's number, and an ending.
 fn recording_of(file: &str) -> Option<&str> {
     let (name, rest) = file.split_once('.')?;
-    let (date, id) = name.split_once('-')?;
+    let (date, peers) = name.split_once('-')?;
+    let (peers, id) = peers.rsplit_once('-').unwrap_or(("", peers));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (day, time) = date.strip_suffix('Z')?.split_once('T')?;
     let dated = day.len() == 8 && time.len() == 6 && digits(day) && digits(time);
-    let named = id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let named = peers.bytes().all(plain)
+        && id.len() == 8
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (number, _) = rest.split_once('.')?;
     let ending = &rest[number.len()..];
     let part = ending.strip_suffix(".part").unwrap_or(ending);

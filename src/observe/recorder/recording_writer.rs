@@ -6,19 +6,25 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
+
 use super::batch::Batch;
 use super::event_encoder::EventEncoder;
 use super::folder::SegmentStore;
 use super::queue::{OverflowPolicy, Queue};
 use super::segment::SegmentWriter;
 use super::stats::RecorderStats;
-use crate::recording::redact::Redactor;
-use crate::recording::{EventKind, Header, PeerInfo, VERSION};
+use crate::jsonrpc::Side;
+use crate::recording::redact::{Mode, Redactor};
+use crate::recording::{EventKind, Header, PeerInfo, VERSION, parse_json, parse_line};
 
 /// Lines are written when there are this many bytes of them: few enough to be still in the
 /// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`
 /// are fewer, so that no small rest remains, which would cost a second write.
 const WRITE: usize = 384 << 10;
+
+/// How long the first file waits for the client's first message, which names it, in microseconds.
+const NAME_WAIT: u64 = 1_000_000;
 
 /// The settings of a recording.
 pub struct RecordingPlan {
@@ -26,6 +32,8 @@ pub struct RecordingPlan {
     pub store: Box<dyn SegmentStore>,
     /// The recording's id: 32 hexadecimal digits.
     pub id: String,
+    /// The agent's name in the names of files.
+    pub label: String,
     /// The names of the two ends.
     pub client: PeerInfo,
     /// The agent.
@@ -69,6 +77,9 @@ pub(super) struct RecordingWriter {
     spare: Batch,
     failed: Option<String>,
     strict: bool,
+    on_error: bool,
+    /// The agent's name, until the files have their names.
+    label: Option<String>,
     on_failure: Option<Box<dyn FnOnce() + Send>>,
     on_end: Box<dyn FnOnce(RecordingOutcome) + Send>,
 }
@@ -98,9 +109,22 @@ impl RecordingWriter {
             redaction: plan.redactor.describe(),
             previous: None,
         };
+        let bodies = plan.redactor.mode() <= Mode::Default;
+        let mut store = plan.store;
+        // With `strict`, no message passes before the file exists.
+        let label = match bodies && !plan.strict {
+            true => Some(plan.label),
+            false => {
+                store.name_peers([&plan.label, ""]);
+                None
+            }
+        };
+        let wait = plan.on_error || label.is_some();
         Ok(Self {
             began,
-            segments: SegmentWriter::begin(plan.store, header, plan.on_error)?,
+            segments: SegmentWriter::begin(store, header, wait)?,
+            on_error: plan.on_error,
+            label,
             encoder: EventEncoder::new(plan.redactor, wall),
             stats: plan.stats,
             spare: Batch::default(),
@@ -164,6 +188,10 @@ impl RecordingWriter {
 
     /// Reads marks, and syncs what was written.
     pub(super) fn check(&mut self) {
+        let t = self.elapsed();
+        if t >= NAME_WAIT {
+            self.name_files("", t);
+        }
         self.take_marks();
         let synced = self.segments.sync();
         self.check_written(synced);
@@ -187,7 +215,20 @@ impl RecordingWriter {
         }
     }
 
+    /// Names the files, if they have no names yet, and creates the first.
+    fn name_files(&mut self, client: &str, t: u64) {
+        let Some(label) = self.label.take() else {
+            return;
+        };
+        self.segments.name_peers([&label, client]);
+        if !self.on_error {
+            let released = self.segments.release(t);
+            self.check_written(released);
+        }
+    }
+
     fn close(&mut self, why: &str, t: u64) {
+        self.name_files("", t);
         if !self.segments.is_open() {
             return;
         }
@@ -211,6 +252,11 @@ impl RecordingWriter {
     fn flush(&mut self, first: u64) {
         // The time of the last line, so that later lines may be earlier than now.
         let t = self.encoder.time();
+        if self.label.is_some()
+            && let Some(client) = first_client(&self.encoder.out)
+        {
+            self.name_files(&client, t);
+        }
         if self.encoder.has_alarm() {
             let released = self.segments.release(t);
             self.check_written(released);
@@ -265,6 +311,26 @@ impl RecordingWriter {
     fn elapsed(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+/// The client's name, if there is a message in the lines of a recording; empty if it has none.
+fn first_client(lines: &[u8]) -> Option<String> {
+    let mut lines = lines.split_inclusive(|byte| *byte == b'\n');
+    let message = lines.find_map(|line| {
+        let event = parse_line(&Bytes::copy_from_slice(line)).into_event()?;
+        event.message().cloned()
+    })?;
+    let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
+    let name = body
+        .filter(|_| message.edge == Side::Client)
+        .and_then(|body| {
+            let infos = ["/params/clientInfo/name", "/params/info/name"];
+            let mut names = infos
+                .iter()
+                .filter_map(|place| body.pointer(place)?.as_str());
+            names.next().map(str::to_owned)
+        });
+    Some(name.unwrap_or_default())
 }
 
 /// Microseconds since 1970.

@@ -74,6 +74,11 @@ impl SegmentWriter {
         self.store.name()
     }
 
+    /// Names the agent and the client, before the first segment is created.
+    pub(super) fn name_peers(&mut self, peers: [&str; 2]) {
+        self.store.name_peers(peers);
+    }
+
     /// The marks that other programs have added for the recording.
     pub(super) fn marks(&mut self) -> Vec<String> {
         self.store.marks()

@@ -3,6 +3,7 @@
 mod crash;
 mod format;
 mod full;
+mod home;
 mod leaks;
 mod names;
 mod pairs;

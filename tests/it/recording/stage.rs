@@ -78,6 +78,7 @@ impl RecorderSetup {
                 room: self.room,
             }),
             id: "ab".repeat(16),
+            label: "x".to_owned(),
             client: peer("stdio:"),
             agent: peer("process 1 (x)"),
             tables: None,

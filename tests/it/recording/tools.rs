@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use acp_relay::recording::{EventKind, open, recordings};
 use serde_json::Value;
@@ -170,6 +171,10 @@ async fn a_mark_is_added_to_a_recording_that_is_being_written() {
     let args = ["connect", "--record", folder, "--", "sh", "-c", agent];
     let mut program = Program::start(&args);
     program.line().await.unwrap();
+    // The file is created for the first message, by another thread.
+    while recordings(temporary.path()).unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let path = file(temporary.path());
     for text in ["now", SECRET] {
         mark(&path, text).await;

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -207,6 +208,10 @@ fn a_mark_has_no_secret_and_does_not_reopen_a_recording() {
         let record = ["connect", "--record", tapes.to_str().unwrap()];
         let mut connect = Program::start(&[&record[..], &["--", "sh", "-c", agent]].concat());
         connect.line().await.unwrap();
+        // The file is created for the first message, by another thread.
+        while fs::read_dir(&tapes).unwrap().next().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let file = recording(&tapes);
         inspect(&["mark", file.to_str().unwrap(), &mark]).await;
         for sibling in fs::read_dir(&tapes).unwrap() {
