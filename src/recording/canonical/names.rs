@@ -12,7 +12,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Minimum length of values that are replaced within strings; shorter ones may occur by chance.
+/// Minimum length of values that are replaced within strings; shorter ones may occur by chance, and
+/// only a directory is replaced, where it is a whole path or begins one.
 const MIN_LEN: usize = 8;
 
 /// Members of `_meta` that trace a single run (W3C Trace Context).
@@ -153,7 +154,8 @@ impl NameTable {
     /// Has `text` replaced by its name within strings.
     fn add_substring(&mut self, text: &str, name: &str) {
         let known = self.substrings.iter().any(|(known, _)| known == text);
-        if text.len() >= MIN_LEN && !known {
+        let is_folder = text.starts_with('/') && text.len() > 1;
+        if (is_folder || text.len() >= MIN_LEN) && !known {
             self.substrings.push((text.to_owned(), name.to_owned()));
             self.substrings
                 .sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
@@ -174,12 +176,31 @@ impl NameTable {
         }
         let mut text = Cow::Borrowed(text);
         for (value, name) in &self.substrings {
-            if text.contains(value.as_str()) {
+            if value.len() < MIN_LEN {
+                text = Cow::Owned(replace_folder(&text, value, name));
+            } else if text.contains(value.as_str()) {
                 text = Cow::Owned(text.replace(value.as_str(), name));
             }
         }
         without_hashes(&text)
     }
+}
+
+/// Replaces a directory where it is a whole path or begins one.
+fn replace_folder(text: &str, folder: &str, name: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    let is_part = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+    for (at, _) in text.match_indices(folder) {
+        let (before, after) = (&text[..at], &text[at + folder.len()..]);
+        let begins = !before.ends_with(|letter| is_part(letter) || letter == '/');
+        if begins && !after.starts_with(is_part) {
+            out += &text[copied..at];
+            out += name;
+            copied = at + folder.len();
+        }
+    }
+    out + &text[copied..]
 }
 
 /// Whether the member `name` is a measurement, such as `completed_at_ms`.
@@ -255,6 +276,22 @@ mod tests {
         for (seen, normal, session) in rows {
             let session = session.map(|id| names.session(&id));
             assert_eq!(names.normalize(&seen, session.as_deref()), normal);
+        }
+    }
+
+    #[test]
+    fn a_short_folder_is_replaced_where_it_is_a_path() {
+        let mut names = NameTable::default();
+        names.normalize(&json!({"cwd": "/old/ws"}), None);
+        for (seen, normal) in [
+            ("in /old/ws/a and /old/ws", "in ‹cwd›/a and ‹cwd›"),
+            ("(/old/ws:1)", "(‹cwd›:1)"),
+            (
+                "/very/old/ws /old/ws2 x/old/ws",
+                "/very/old/ws /old/ws2 x/old/ws",
+            ),
+        ] {
+            assert_eq!(names.normalize(&json!(seen), None), json!(normal));
         }
     }
 
