@@ -43,7 +43,7 @@ Examples:
       Use a recording as the agent; `acp-relay replay --help` has more.
 
 Exit codes: 0 success; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
-something wrong, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table or
+something wrong, `test`, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table or
 settings of an editor; 66 unreadable file; 68 unknown host; 69 peer, program or port not available;
 71 system; 73 socket file, settings of an editor or (`--record-strict`) recording; 75 stopped before
 the agent was reached, or asked twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration
@@ -101,6 +101,9 @@ enum Command {
     /// Play a recording: as the agent to a client, or as the client to an agent
     #[command(after_help = examples::REPLAY)]
     Replay(replay::Replay),
+    /// Replay a folder of recordings as tests of an agent
+    #[command(after_help = replay::TEST)]
+    Test(replay::Test),
     /// Find the first turn of a recording at which a live agent behaves differently
     #[command(after_help = replay::BISECT)]
     Bisect(replay::Bisect),
@@ -225,6 +228,7 @@ fn execute() -> ExitCode {
         Command::Dialect(args) => dialect::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Replay(args) => replay::run(args),
+        Command::Test(args) => replay::test(&args),
         Command::Bisect(args) => replay::bisect(&args),
         Command::Token(args) => token::run(&args),
         Command::Config(args) => config::run(&args, &matches, &command),

@@ -33,8 +33,9 @@ pub(super) const REPLAY: &str = "\
 Examples:
   acp-relay replay agent talk.acpr
       As the agent's command in an editor: the recorded agent, without a model.
-  acp-relay replay client talk.acpr --junit report.xml -- goose acp
-      In CI: exit code 1 when the agent answers differently than in the recording.";
+  acp-relay replay client talk.acpr -- goose acp
+      Exit code 1 when the agent answers differently than in the recording. For many recordings, and
+      for CI, there is `acp-relay test`.";
 
 /// Of `config`.
 pub(super) const CONFIG: &str = "\

@@ -1,7 +1,7 @@
 //! The program: its command line, its subcommands, and how it starts and stops.
 //!
 //! Each subcommand is one file or directory: `serve`, `connect`, `try_agent`, `install`, `doctor`, `check`,
-//! `dialect` (also `translate`), `inspect`, `replay` (also `bisect`), `token`, `config`, `agents`, `status` (also
+//! `dialect` (also `translate`), `inspect`, `replay` (also `test` and `bisect`), `token`, `config`, `agents`, `status` (also
 //! `health`), `top`, `demo`, `manual` (`help`), `assets`, `over_ssh`, and `shell` for completions and manual
 //! pages. Besides:
 //!

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cli::console::Output;
 use crate::jsonrpc::printable;
+use crate::recording::patch::Change;
 use crate::recording::show_halves;
 
 /// Maximum characters of an excerpt.
@@ -56,6 +57,12 @@ pub(super) enum Tone {
 }
 
 impl Paint {
+    /// No colours, and whole lines.
+    pub(super) const PLAIN: Self = Self {
+        enabled: false,
+        columns: None,
+    };
+
     /// Follows the terminal and the environment.
     pub(super) fn of(output: &Output) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -112,6 +119,18 @@ impl Paint {
         self.tone(Tone::Faint, head) + &rest
     }
 
+    /// The lines of a change at a place: what was there with `-`, what is with `+`.
+    pub(super) fn change(self, indent: &str, place: &str, change: &Change) -> Vec<String> {
+        let place = excerpt(place.as_bytes());
+        let (before, after) = from_difference(change.before.as_ref(), change.after.as_ref());
+        let line = |sign, tone, text| {
+            self.tone(tone, &self.cut(&format!("{indent}{sign} {place}: {text}")))
+        };
+        let before = change.before.as_ref().map(|_| line('-', Tone::Bad, before));
+        let after = change.after.as_ref().map(|_| line('+', Tone::Agent, after));
+        before.into_iter().chain(after).collect()
+    }
+
     fn cut(self, line: &str) -> String {
         match self.columns {
             Some(columns) if line.chars().count() > columns => {
@@ -165,6 +184,24 @@ pub(super) fn excerpt(text: &[u8]) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Two values, from a little before their first difference.
+fn from_difference(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
+    let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+    let (before, after) = (text(before), text(after));
+    let same = before
+        .chars()
+        .zip(after.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let cut = |text: &str| {
+        let skipped = same.saturating_sub(20);
+        let rest: String = text.chars().skip(skipped).collect();
+        let ellipsis = if skipped > 0 { "…" } else { "" };
+        format!("{ellipsis}{}", excerpt(rest.as_bytes()))
+    };
+    (cut(&before), cut(&after))
 }
 
 /// The words that distinguish a message from others of the same method, not escaped.

@@ -4,7 +4,7 @@
 //! `….001.acpr.zst` a packed second one. `observe::recorder` writes them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -95,6 +95,13 @@ impl NotRecording {
 /// display of progress. Only the first call has an effect.
 pub fn on_read(report: fn(u64)) {
     let _ = ON_READ.set(report);
+}
+
+/// Whether a process writes the segment at `path`: the writer has it locked.
+#[must_use]
+pub fn is_locked(path: &Path) -> bool {
+    let file = File::open(path);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Opens one segment, packed or not.

@@ -55,7 +55,8 @@ pub use event::{
 pub use exchanges::{Exchange, ExchangeAnswer, Exchanges};
 pub use expand::{expand, one_line};
 pub use files::{
-    NotRecording, PACKED, PLAIN, Recording, SegmentFile, SegmentSource, on_read, open, recordings,
+    NotRecording, PACKED, PLAIN, Recording, SegmentFile, SegmentSource, is_locked, on_read, open,
+    recordings,
 };
 pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};

@@ -4,7 +4,6 @@
 //! more. What has been read is available at any time, so the first events of a large recording can be
 //! shown at once. A request without an answer becomes a finding once no process writes the recording.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Weak;
@@ -13,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::content::{Content, Progress};
 use crate::recording::lint::Linter;
-use crate::recording::{Entry, Parsed, Recording, Tail, open};
+use crate::recording::{Entry, Parsed, Recording, Tail, is_locked, open};
 
 /// Time between two polls at the end of a recording.
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
@@ -121,11 +120,7 @@ pub(super) fn is_written(path: &Path, began: u64) -> bool {
     let age = now
         .map_or(0, |now| now.as_micros())
         .checked_sub(began.into());
-    if age.is_some_and(|age| age < MIN_AGE.as_micros()) {
-        return true;
-    }
-    let file = File::open(path);
-    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    age.is_some_and(|age| age < MIN_AGE.as_micros()) || is_locked(path)
 }
 
 impl Lint {

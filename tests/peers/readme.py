@@ -243,7 +243,7 @@ def ci(pages, place):
     # The pages name one of them.
     [recording] = (place.here / "recordings").glob("*.acpr")
     recording.rename(place.here / "recordings/talk.acpr")
-    replay = pages.line("acp-relay replay client recordings/*.acpr --junit report.xml")
+    replay = pages.line("acp-relay test recordings --junit report.xml")
     view(pages, place)
     place.fresh()
     place.type(replay)

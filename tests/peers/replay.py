@@ -12,6 +12,8 @@ For every agent of peers.py that is installed:
   again    the second recording is the same conversation as the first;
   client   `replay client RECORDING` against the real agent: the same answers. Differences between
            any two runs of an agent are listed in `VOLATILE`, with the reason;
+  test     `acp-relay test` of a folder with the recording and the real agent: it passes at each level;
+           an agent whose tool calls are changed fails at `tools`, and passes at `stop-reason`;
   other    `replay client RECORDING` against another real agent reports a difference, and `bisect`
            reports that the handshake differs.
 No process of a run is left. One line per step, `N passed, N failed`, exit 1 when one failed.
@@ -44,6 +46,19 @@ VOLATILE = {
 }
 
 PATIENCE = 120
+
+# An agent whose tool calls have other names, titles and kinds.
+CHANGED = '''
+import subprocess, sys
+agent = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+for line in agent.stdout:
+    if b'"toolCallId"' in line and b'"session/update"' in line:
+        for member in (b'name', b'title', b'kind'):
+            line = line.replace(b'"%s":"' % member, b'"%s":"other ' % member)
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+sys.exit(agent.wait())
+'''
 
 
 class Replayed(Run):
@@ -94,6 +109,7 @@ class Replayed(Run):
         volatile = VOLATILE.get(self.agent.name, [])
         self.step("client", lambda: self.ask(
             env, recording, self.agent.command, 0, "--cwd", self.workspace, *volatile))
+        self.step("test", lambda: self.test(env, recording, volatile))
         self.step("other", lambda: self.another(env, recording))
 
     def same_bytes(self, recording, captures):
@@ -132,6 +148,25 @@ class Replayed(Run):
         if done.returncode != expected:
             self.wrong.append("exit code %d: %s" % (done.returncode, (done.stdout + done.stderr)[-3000:]))
         return done.stdout
+
+    def test(self, env, recording, volatile):
+        folder = self.dir / "tests"
+        folder.mkdir()
+        shutil.copy(recording, folder)
+        (folder / "notes.txt").write_text("no recording\n")
+        def run(level, command, expected):
+            self.fresh("home-of-tools")
+            return self.ask(env, folder, command, expected, "--compare", level, "--cwd", self.workspace,
+                            *volatile, subcommand=("test",))
+        for level in ("exact", "shape", "tools", "stop-reason"):
+            output = run(level, self.agent.command, 0)
+            if "1 passed; 0 failed; 1 skipped" not in output or "turn 1 of " not in output:
+                self.wrong.append("%s: %s" % (level, output[-2000:]))
+        if "tool_call" in self.agent.expect:
+            changed = [sys.executable, "-c", CHANGED, *self.agent.command]
+            if "+ /update/kind" not in run("tools", changed, 1):
+                self.wrong.append("the report does not state the other kind of tool call")
+            run("stop-reason", changed, 0)
 
     def another(self, env, recording):
         output = self.ask(env, recording, self.other.command, 1, "--settle", "200ms", "--response-timeout", "5s")

@@ -83,14 +83,7 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
                 let (a, b) = (&left[*a], &right[*b]);
                 let mut lines = vec![line(Tone::Strong, &format!("  {} / {}", title(a), b.n))];
                 for change in changes(&a.json(), patch) {
-                    let place = excerpt(change.at.as_bytes());
-                    let (before, after) = texts(change.before.as_ref(), change.after.as_ref());
-                    if change.before.is_some() {
-                        lines.push(line(Tone::Bad, &format!("  - {place}: {before}")));
-                    }
-                    if change.after.is_some() {
-                        lines.push(line(Tone::Agent, &format!("  + {place}: {after}")));
-                    }
+                    lines.extend(paint.change("  ", &change.at, &change));
                 }
                 let json = json!({"changed": [a.n, b.n], "step": a.json(), "patch": patch});
                 (json, lines)
@@ -143,24 +136,6 @@ fn is_ignored(change: &Value, ignored: &[String]) -> bool {
         // Everything below the place is ignored as well.
         pattern.split('/').all(at)
     })
-}
-
-/// Two values, from a little before their first difference.
-fn texts(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
-    let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
-    let (before, after) = (text(before), text(after));
-    let same = before
-        .chars()
-        .zip(after.chars())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let cut = |text: &str| {
-        let skipped = same.saturating_sub(20);
-        let rest: String = text.chars().skip(skipped).collect();
-        let ellipsis = if skipped > 0 { "…" } else { "" };
-        format!("{ellipsis}{}", excerpt(rest.as_bytes()))
-    };
-    (cut(&before), cut(&after))
 }
 
 /// A step in one line.

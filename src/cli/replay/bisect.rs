@@ -13,6 +13,7 @@ use super::play::{Outcome, Play};
 use super::report;
 use crate::cli::console::{Output, counted};
 use crate::cli::log_redaction::clean;
+use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
 use crate::jsonrpc::printable;
 use crate::recording::Annotations;
@@ -69,7 +70,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let mut output = Output::new();
     let mut attempt = |turns: usize| -> Result<Attempt, ExitCode> {
         let prefix = Arc::new(script.prefix(turns));
-        let outcome = args.play.run(&prefix, &agent)?;
+        let outcome = args.play.run(&prefix, &agent, &mut |_| {})?;
         let matched = args
             .until
             .as_ref()
@@ -115,7 +116,8 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let turns = turns_text(high);
     output.line(format!("smallest failing prefix: {turns}, to event {last}"));
     if args.until.is_none() {
-        for line in report::lines(&args.file.display().to_string(), &outcome) {
+        let paint = Paint::of(&output);
+        for line in report::lines(&args.file.display().to_string(), &outcome, paint) {
             output.line(clean(&line).as_bytes());
         }
     }

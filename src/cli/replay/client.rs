@@ -6,26 +6,24 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::play::Play;
+use super::play::{LiveAgent, Play};
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;
-use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
+use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
 use crate::recording::show_halves_json;
-use crate::transport::Endpoint;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\
 Examples:
   acp-relay replay client talk.acpr -- goose acp
       Send the recorded requests. Exit code 0 if the agent answers as recorded.
-  acp-relay replay client talk.acpr --cwd . --ignore /params/update/rawOutput -- goose acp
-      In this directory, ignoring the output of tools.
-  acp-relay replay client recordings/*.acpr --junit report.xml --agent ws://127.0.0.1:9000
-      In CI, one conversation after the other: a test suite for each, in it a test case for each
-      turn.
+  acp-relay replay client @last --ignore /params/update/rawOutput --agent goose
+      Those of the newest recording to an agent by its name, ignoring the output of tools.
+  acp-relay replay client recordings/*.acpr --json --agent ws://127.0.0.1:9000
+      One conversation after the other. `acp-relay test` does so with a folder, for CI.
 
 Each message is sent once everything has been received that preceded it in the recording. Requests
 of the agent get the recorded answer; for permissions, the option of the same kind or name is
@@ -38,13 +36,10 @@ Exit codes: 0 no difference; 1 a difference; 64 usage; 66 an unreadable file; 69
 /// The arguments of `replay client`.
 #[derive(Debug, Args)]
 pub(super) struct Client {
-    /// Recordings (.acpr, .acpr.zst), or captures of one JSON line per message; of a recording in
-    /// several segments, any of them
+    /// Recordings (.acpr, .acpr.zst), by path or name, or captures of one JSON line per message; of a
+    /// recording in several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Also write the outcome as JUnit XML
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
     /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
     /// event, turn, from, what, patch), troubles
     #[arg(long)]
@@ -61,19 +56,15 @@ pub(super) fn run(args: &Client) -> ExitCode {
 fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("replay client FILE")?;
     let mut output = Output::new();
-    let mut suites = Vec::new();
     let mut code = exit::SUCCESS;
     let mut failure = None;
     for file in distinct(&args.files)? {
-        match compare_file(args, &file, &agent, &mut output, &mut suites) {
+        match compare_file(args, &file, &agent, &mut output) {
             Ok(true) => {}
             Ok(false) => code = exit::VIOLATIONS,
             Err(why) => failure = Some(failure.unwrap_or(why)),
         }
         output.flush();
-    }
-    if let Some(path) = &args.junit {
-        junit::write(path, &suites)?;
     }
     let done = output.done(code);
     Ok(failure.unwrap_or(done))
@@ -83,24 +74,22 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
 fn compare_file(
     args: &Client,
     file: &Path,
-    agent: &Endpoint,
+    agent: &LiveAgent,
     output: &mut Output,
-    suites: &mut Vec<Suite>,
 ) -> Result<bool, ExitCode> {
     let name = file.display().to_string();
-    let played = args.play.script(file).and_then(|script| {
-        let script = Arc::new(script);
-        args.play.run(&script, agent)
-    });
-    let outcome = played.inspect_err(|_| {
-        suites.push(Suite::unreadable(name.clone(), "it could not be played"));
+    let script = Arc::new(args.play.script(file)?);
+    let outcome = args.play.run(&script, agent, &mut |turn| {
+        if !args.json {
+            output.line(clean(turn).as_bytes());
+            output.flush();
+        }
     })?;
-    suites.push(report::suite(&name, &outcome));
     if args.json {
         let report = report::json(&name, &outcome).to_string();
         output.line(clean(&show_halves_json(&report)).as_bytes());
     } else {
-        for line in report::lines(&name, &outcome) {
+        for line in report::lines(&name, &outcome, Paint::of(output)) {
             output.line(clean(&line).as_bytes());
         }
     }

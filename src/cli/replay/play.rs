@@ -4,58 +4,85 @@
 
 use std::ffi::OsString;
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::cli::target::{self, AgentArgument};
 use crate::cli::{console, endpoints, exit, recordings, runtime};
-use crate::jsonrpc::{Exit, Side, parse_duration};
+use crate::jsonrpc::{Exit, Kind, Side, parse_duration, printable};
 use crate::recording::NotRecording;
 use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{
-    Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptFault, Timeouts, compare,
+    CompareLevel, Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptError, ScriptFault,
+    Timeouts, compare,
 };
 use crate::transport::{
-    CloseReason, Endpoint, Link, OpenError, PeerKind, QueuedLink, StopStep, registry,
+    CloseReason, Endpoint, Link, OpenError, PeerKind, QueuedLink, Setup, StopStep, registry,
 };
 
 /// How long an agent may take to exit after the conversation.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The defaults of `--settle` and `--response-timeout`.
+const SETTLE: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Options for playing a client.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct Play {
-    /// The agent's endpoint, instead of a command
-    #[arg(long, value_name = "ENDPOINT", conflicts_with = "command")]
-    #[arg(value_parser = endpoints::read_agent)]
-    agent: Option<Endpoint>,
-    /// The directory to work in, instead of the recorded one
+    /// The agent's endpoint or name, instead of a command
+    #[arg(long, value_name = "AGENT", conflicts_with = "command")]
+    #[arg(value_parser = target::read)]
+    pub(super) agent: Option<AgentArgument>,
+    /// The directory to work in, instead of the recorded one; if that does not exist, it is this one
     #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
+    pub(super) cwd: Option<PathBuf>,
+    /// What is compared [default: exact]
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub(super) compare: Option<CompareLevel>,
     /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
-    ignore: Vec<PointerPattern>,
+    pub(super) ignore: Vec<PointerPattern>,
     /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
     #[arg(long, value_name = "TEXT")]
-    ignore_message: Vec<String>,
-    /// How long to wait for updates after a turn, from the last message on
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
-    settle: Duration,
-    /// How long to wait for an answer, from the last message on
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
-    response_timeout: Duration,
+    pub(super) ignore_message: Vec<String>,
+    /// How long to wait for updates after a turn, from the last message on [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) settle: Option<Duration>,
+    /// How long to wait for an answer, from the last message on [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) response_timeout: Option<Duration>,
     /// Which messages to play where a dialect was translated: those the agent received, or those
-    /// the client sent
-    #[arg(long, value_name = "EDGE", default_value = "agent")]
-    edge: Side,
+    /// the client sent [default: agent]
+    #[arg(long, value_name = "EDGE")]
+    edge: Option<Side>,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    pub(super) command: Vec<OsString>,
+}
+
+/// An agent to play to, and how it is reached.
+#[derive(Debug)]
+pub(super) struct LiveAgent {
+    pub(super) endpoint: Endpoint,
+    setup: Setup,
+}
+
+/// Reports the turns of a run.
+struct Turns<'a> {
+    /// How many were recorded.
+    count: usize,
+    ended: usize,
+    /// The end of the one before.
+    since: Instant,
+    report: &'a mut dyn FnMut(&str),
 }
 
 /// The outcome of a run.
@@ -69,6 +96,8 @@ pub(super) struct Outcome {
     pub(super) troubles: Vec<String>,
     /// The duration of the run.
     pub(super) took: Duration,
+    /// The recorded directory, if the agent worked in this one because it does not exist.
+    pub(super) missing_folder: Option<String>,
 }
 
 impl Outcome {
@@ -80,47 +109,73 @@ impl Outcome {
 
 impl Play {
     /// Loads the conversation to play. Prints an error and returns the exit code.
-    pub(super) fn script(&self, file: &std::path::Path) -> Result<Script, ExitCode> {
-        let file = recordings::locate(file)?;
-        Script::open(&file, self.edge).map_err(|error| match &error.reason {
-            ScriptFault::NotRecording(NotRecording::Unreadable(source)) => {
-                let what = format!("{}: {}", error.path.display(), console::explain(source));
-                exit::fail(exit::NO_INPUT, &what)
-            }
-            _ => exit::fail(exit::NO_INPUT, &error),
+    pub(super) fn script(&self, file: &Path) -> Result<Script, ExitCode> {
+        let opened = self.open(&recordings::locate(file)?);
+        opened.map_err(|error| {
+            let what = format!("{}: {}", error.path.display(), explain(&error.reason));
+            exit::fail(exit::NO_INPUT, &what)
         })
     }
 
-    /// The endpoint of the agent.
-    pub(super) fn agent(&self, subcommand: &str) -> Result<Endpoint, ExitCode> {
-        let otherwise = format!("{subcommand} --agent ENDPOINT");
-        endpoints::agent(self.agent.clone(), self.command.clone(), &otherwise)
-            .map_err(|fault| exit::fail(exit::USAGE, &fault))
+    /// Loads the conversation in a file.
+    pub(super) fn open(&self, file: &Path) -> Result<Script, ScriptError> {
+        Script::open(file, self.edge.unwrap_or(Side::Agent))
     }
 
-    /// Plays `script` to `agent`.
-    pub(super) fn run(&self, script: &Arc<Script>, agent: &Endpoint) -> Result<Outcome, ExitCode> {
+    /// The agent. Prints an error and returns the exit code.
+    pub(super) fn agent(&self, subcommand: &str) -> Result<LiveAgent, ExitCode> {
+        let usage = |fault: String| exit::fail(exit::USAGE, &fault);
+        let otherwise = format!("{subcommand} --agent ENDPOINT");
+        if self.agent.is_none() && self.command.is_empty() {
+            endpoints::agent(None, Vec::new(), &otherwise).map_err(usage)?;
+        }
+        let target = target::find(self.agent.clone(), self.command.clone(), &otherwise)?;
+        let mut setup = endpoints::setup();
+        if let Some(part) = &target.part {
+            part.set_up(&mut setup).map_err(usage)?;
+        }
+        Ok(LiveAgent {
+            endpoint: target.endpoint,
+            setup,
+        })
+    }
+
+    /// Plays `script` to `agent`; calls `on_turn` with a line about each turn as it ends.
+    pub(super) fn run(
+        &self,
+        script: &Arc<Script>,
+        agent: &LiveAgent,
+        on_turn: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, ExitCode> {
         let runtime = runtime::build(Builder::new_current_thread())?;
         let pace = Timeouts {
-            settle: self.settle,
-            response: self.response_timeout,
+            settle: self.settle.unwrap_or(SETTLE),
+            response: self.response_timeout.unwrap_or(RESPONSE_TIMEOUT),
         };
         let mut driver = Driver::new(Arc::clone(script), pace);
-        if let Some(cwd) = &self.cwd {
+        let recorded = script.directory().filter(|folder| {
+            let is_local = matches!(agent.endpoint, Endpoint::Exec(_));
+            is_local && self.cwd.is_none() && !Path::new(folder).is_dir()
+        });
+        let missing_folder = recorded.map(str::to_owned);
+        let here = missing_folder.is_some().then(|| PathBuf::from("."));
+        if let Some(cwd) = self.cwd.as_ref().or(here.as_ref()) {
             let absolute = std::path::absolute(cwd).map_err(|error| {
                 exit::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
             })?;
             driver.set_directory(&absolute.to_string_lossy());
-        } else if let Endpoint::Exec(_) = agent
-            && let Some(folder) = script.directory()
-            && !std::path::Path::new(folder).is_dir()
-        {
-            tracing::warn!("the recorded folder {folder} does not exist; give --cwd DIR");
         }
         let began = Instant::now();
-        let played = runtime.block_on(play(agent, driver));
+        let mut turns = Turns {
+            count: script.turns().len(),
+            ended: 0,
+            since: began,
+            report: on_turn,
+        };
+        let played = runtime.block_on(play(agent, driver, &mut turns));
         let driver = played.map_err(|error| exit::fail(exit::of_open_error(&error), &error))?;
         let ignored = IgnoreRules {
+            level: self.compare.unwrap_or_default(),
             places: self.ignore.clone(),
             messages: self.ignore_message.clone(),
         };
@@ -129,17 +184,59 @@ impl Play {
             live: driver.live().clone(),
             troubles: driver.problems().to_vec(),
             took: began.elapsed(),
+            missing_folder,
         })
     }
 }
 
-async fn play(agent: &Endpoint, mut driver: Driver) -> Result<Driver, OpenError> {
+/// What is wrong with a file, as text for the user.
+pub(super) fn explain(fault: &ScriptFault) -> String {
+    match fault {
+        ScriptFault::NotRecording(NotRecording::Unreadable(source)) => console::explain(source),
+        fault => fault.to_string(),
+    }
+}
+
+impl Turns<'_> {
+    /// Reports a turn, if the message that was received last ends one.
+    fn received(&mut self, live: &Script) {
+        let Some(step) = live.steps.last() else {
+            return;
+        };
+        let is_answer = step.is_answer() && step.method == "session/prompt";
+        // In v2 an update of the session's state has the reason.
+        let place = if is_answer {
+            "/stopReason"
+        } else {
+            "/update/stopReason"
+        };
+        let how = match step.body.pointer(place).and_then(Value::as_str) {
+            Some(reason) => reason,
+            None if is_answer && step.kind() == Some(Kind::Error) => "an error",
+            None => return,
+        };
+        self.ended += 1;
+        let (ended, count, took) = (self.ended, self.count, self.since.elapsed());
+        let how = printable(how.as_bytes());
+        (self.report)(&format!(
+            "turn {ended} of {count}: {how}, {:.1} s",
+            took.as_secs_f64()
+        ));
+        self.since = Instant::now();
+    }
+}
+
+async fn play(
+    agent: &LiveAgent,
+    mut driver: Driver,
+    turns: &mut Turns<'_>,
+) -> Result<Driver, OpenError> {
     let Link {
         rx,
         tx,
         mut guard,
         peer,
-    } = registry::connect(agent, &endpoints::setup()).await?;
+    } = registry::connect(&agent.endpoint, &agent.setup).await?;
     let mut link = QueuedLink::new(rx, tx);
     let (began, mut lost) = (Instant::now(), false);
     loop {
@@ -155,7 +252,10 @@ async fn play(agent: &Endpoint, mut driver: Driver) -> Result<Driver, OpenError>
         };
         tokio::select! {
             frame = poll_fn(|cx| link.poll(cx, None, true)), if !lost => match frame {
-                Some(frame) => driver.receive(&frame, began.elapsed()),
+                Some(frame) => {
+                    driver.receive(&frame, began.elapsed());
+                    turns.received(driver.live());
+                }
                 None => {
                     lost = true;
                     driver.end();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::play::Outcome;
 use crate::cli::console::counted;
 use crate::cli::junit::{Case, Suite};
+use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::printable;
 use crate::recording::replay::ReplayDifference;
 use crate::recording::show_halves;
@@ -15,20 +16,53 @@ const MAX_DIFFERENCES: usize = 40;
 /// Maximum changes shown of one message.
 const MAX_CHANGES: usize = 6;
 
-/// Maximum characters shown of a value.
-const MAX_VALUE: usize = 160;
+/// The run as lines of text, of which the last is the verdict.
+pub(super) fn lines(name: &str, outcome: &Outcome, paint: Paint) -> Vec<String> {
+    let mut lines = differences(outcome, paint);
+    lines.push(format!(
+        "{}: {}: {}",
+        printable(name.as_bytes()),
+        size(outcome),
+        verdict(outcome)
+    ));
+    lines
+}
 
-/// The run as lines of text.
-pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
+/// How much was played.
+pub(super) fn size(outcome: &Outcome) -> String {
+    let [turns, steps] = [
+        (outcome.compared.turns.len(), "turn"),
+        (outcome.compared.steps, "step"),
+    ]
+    .map(|(count, what)| counted(count as u64, what));
+    let took = outcome.took.as_secs_f64();
+    let place = outcome.missing_folder.as_ref().map(|folder| {
+        let folder = printable(folder.as_bytes());
+        format!(", in this folder because {folder} is not here")
+    });
+    let place = place.unwrap_or_default();
+    format!("{turns}, {steps}, {took:.1} s{place}")
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    match outcome.compared.differences.len() {
+        0 if outcome.is_same() => "the same".to_owned(),
+        0 => "it stopped early".to_owned(),
+        count => counted(count as u64, "difference"),
+    }
+}
+
+/// The differences and troubles.
+pub(super) fn differences(outcome: &Outcome, paint: Paint) -> Vec<String> {
     let compared = &outcome.compared;
     let mut lines = Vec::new();
     for difference in compared.differences.iter().take(MAX_DIFFERENCES) {
-        lines.push(heading(difference));
-        lines.extend(changes(difference).iter().map(|line| format!("    {line}")));
+        lines.push(paint.tone(Tone::Strong, &heading(difference)));
+        lines.extend(changes(difference, paint));
     }
     let more = compared.differences.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
-        lines.push(format!("… and {more} more; --json has all"));
+        lines.push(format!("… and {more} more; `replay client --json` has all"));
     }
     lines.extend(
         outcome
@@ -36,18 +70,6 @@ pub(super) fn lines(name: &str, outcome: &Outcome) -> Vec<String> {
             .iter()
             .map(|text| printable(text.as_bytes())),
     );
-    let verdict = match compared.differences.len() {
-        0 if outcome.is_same() => "the same".to_owned(),
-        0 => "it stopped early".to_owned(),
-        count => counted(count as u64, "difference"),
-    };
-    lines.push(format!(
-        "{}: {} turns, {} steps, {:.1} s: {verdict}",
-        printable(name.as_bytes()),
-        compared.turns.len(),
-        compared.steps,
-        outcome.took.as_secs_f64(),
-    ));
     lines
 }
 
@@ -71,7 +93,7 @@ pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
     let case = |turn: usize| {
         let in_turn = |one: &&ReplayDifference| one.turn.min(turns) == turn;
         let found = compared.differences.iter().filter(in_turn);
-        let texts = found.flat_map(|one| [vec![heading(one)], changes(one)].concat());
+        let texts = found.flat_map(|one| [vec![heading(one)], changes(one, Paint::PLAIN)].concat());
         let mut lines: Vec<String> = texts.collect();
         // What stopped the run belongs to the turn in which it stopped.
         if turn == turns {
@@ -111,34 +133,14 @@ fn heading(difference: &ReplayDifference) -> String {
     printable(show_halves(&line).as_bytes())
 }
 
-/// The changes, one per line.
-fn changes(difference: &ReplayDifference) -> Vec<String> {
-    let all = difference.patch.as_array().map_or(&[][..], Vec::as_slice);
-    let text = |change: &Value, name: &str| change[name].as_str().unwrap_or_default().to_owned();
-    let mut lines: Vec<String> = all
-        .iter()
-        .take(MAX_CHANGES)
-        .map(|change| {
-            let path = text(change, "path");
-            let path = path.strip_prefix("/body").unwrap_or(&path);
-            let what = match text(change, "op").as_str() {
-                "remove" => format!("{path} is missing"),
-                "add" => format!("{path} is new: {}", cut(&change["value"])),
-                _ => format!("{path} is now {}", cut(&change["value"])),
-            };
-            printable(show_halves(&what).as_bytes())
-        })
-        .collect();
-    if all.len() > MAX_CHANGES {
-        lines.push(format!("… {} more", all.len() - MAX_CHANGES));
-    }
-    lines
-}
-
-fn cut(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_VALUE) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+/// The changes of a message: what was there and what is.
+fn changes(difference: &ReplayDifference, paint: Paint) -> Vec<String> {
+    let all = &difference.changes;
+    let lines = all.iter().take(MAX_CHANGES).flat_map(|change| {
+        let place = change.at.strip_prefix("/body").unwrap_or(&change.at);
+        paint.change("    ", place, change)
+    });
+    let more = all.len().saturating_sub(MAX_CHANGES);
+    let more = (more > 0).then(|| format!("    … {more} more"));
+    lines.chain(more).collect()
 }

@@ -9,11 +9,13 @@ use std::collections::HashSet;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::level::CompareLevel;
 use super::matching;
 use super::rules::MatchRule;
 use super::script::Script;
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::canonical::{self, Step};
+use crate::recording::patch::{self, Change};
 use crate::recording::redact::PointerPattern;
 use crate::recording::{RecordedEvent, View};
 
@@ -30,6 +32,8 @@ const MAX_MESSAGE: usize = 120;
 /// Differences to ignore.
 #[derive(Clone, Debug, Default)]
 pub struct IgnoreRules {
+    /// What is compared at all.
+    pub level: CompareLevel,
     /// Places in messages, such as `/params/update/rawOutput`.
     pub places: Vec<PointerPattern>,
     /// Texts; a notification that contains one of them, in its JSON spelling, is ignored.
@@ -63,6 +67,9 @@ pub struct ReplayDifference {
     pub title: String,
     /// A patch (RFC 6902) from the recorded message to the live one; null unless it is `changed`.
     pub patch: Value,
+    /// The same as the places that are changed, with both values.
+    #[serde(skip)]
+    pub changes: Vec<Change>,
 }
 
 /// Compares a live conversation with the recorded one.
@@ -77,7 +84,7 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &IgnoreRules) -> Compar
         for step in &mut steps {
             remove_ignored(step, &places);
         }
-        steps
+        ignore.level.reduce(steps)
     };
     let (left, right) = (canonical(recorded), canonical(live));
     let turn_starts = |script: &Script| -> Vec<u64> {
@@ -103,6 +110,7 @@ pub fn compare(recorded: &Script, live: &Script, ignore: &IgnoreRules) -> Compar
             turn: turn_of(if in_live { &live_turns } else { &turns }, step.n),
             from: step.from,
             title: title(step),
+            changes: patch::changes(&step.json(), &patch),
             patch,
         };
         Some(match difference {

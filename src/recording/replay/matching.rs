@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::rules::MatchRule;
 
 /// The start and end of the mark that redaction leaves in a text.
-const REDACTED: (&str, char) = ("‹redacted", '›');
+pub(super) const REDACTED: (&str, char) = ("‹redacted", '›');
 
 /// Members of `initialize` that identify the client; they are ignored.
 const CLIENT_INFO: [&str; 2] = ["clientInfo", "clientCapabilities"];

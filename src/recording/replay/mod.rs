@@ -7,6 +7,7 @@
 mod actor;
 mod compare;
 mod driver;
+mod level;
 mod live_agent;
 mod matching;
 mod names;
@@ -18,5 +19,6 @@ mod script;
 pub use actor::{Actor, ActorAction};
 pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
 pub use driver::{Driver, DriverAction, Timeouts};
+pub use level::CompareLevel;
 pub use rules::{FaultKind, InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
 pub use script::{Script, ScriptError, ScriptFault, ScriptStep};

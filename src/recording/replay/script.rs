@@ -19,6 +19,10 @@ use crate::recording::{
 /// The number of bytes that are read to detect the format of a file.
 const MAX_HEAD: u64 = 4096;
 
+/// The bytes of the events of a conversation that is played, unpacked, and what each takes besides.
+const MAX_BYTES: u64 = 256 << 20;
+const EVENT_BYTES: u64 = 512;
+
 /// A conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
@@ -78,6 +82,9 @@ pub enum ScriptFault {
         "{0} messages have no body, so they cannot be replayed; record with --record-redact default or full"
     )]
     NoBodies(usize),
+    /// It has more bytes than are held in memory.
+    #[error("its messages have more than {} MiB, which is too much to play", MAX_BYTES >> 20)]
+    TooLarge,
     /// It has no messages.
     #[error("there is no message in it")]
     Empty,
@@ -292,8 +299,18 @@ fn is_recording(path: &Path) -> io::Result<bool> {
 }
 
 /// The script, and the number of its messages without a body.
-fn of_recording(recording: &Recording, edge: Side) -> io::Result<(Script, usize)> {
-    let events: Vec<RecordedEvent> = recording.events().collect::<io::Result<_>>()?;
+fn of_recording(recording: &Recording, edge: Side) -> Result<(Script, usize), ScriptFault> {
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    for event in recording.events() {
+        let event = event?;
+        let length = match &event.kind {
+            EventKind::Message(message) => message.body.len(),
+            EventKind::Stderr(text) => text.len(),
+            _ => 0,
+        };
+        add_bytes(&mut bytes, length)?;
+        events.push(event);
+    }
     let filter = ViewFilter::new(View::At(edge), &events);
     let mut found = BTreeMap::new();
     let mut missing = 0;
@@ -331,14 +348,25 @@ fn of_recording(recording: &Recording, edge: Side) -> io::Result<(Script, usize)
     Ok((script, missing))
 }
 
+/// Adds the bytes of an event, up to the limit.
+fn add_bytes(sum: &mut u64, bytes: u64) -> Result<(), ScriptFault> {
+    *sum += bytes + EVENT_BYTES;
+    if *sum > MAX_BYTES {
+        Err(ScriptFault::TooLarge)
+    } else {
+        Ok(())
+    }
+}
+
 /// The script, if the file is a capture.
-fn of_capture(path: &Path) -> io::Result<Option<Script>> {
-    let mut script = Script::default();
+fn of_capture(path: &Path) -> Result<Option<Script>, ScriptFault> {
+    let (mut script, mut bytes) = (Script::default(), 0);
     for line in Lines::new(capture::open(path)?) {
         let line = line?;
         let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
+        add_bytes(&mut bytes, message.len() as u64)?;
         match *from {
             Some(from) => {
                 let at = line.micros().unwrap_or_default();

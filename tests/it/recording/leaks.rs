@@ -210,10 +210,13 @@ async fn replayed(secrets: &mut PlantedSecrets, folder: &Path) {
     printed(&["inspect", "import", &capture, &file, "--redact", "full"]).await;
     let agent = format!("read -r line; echo '{}'; read -r line", answers(secrets));
     let timeouts = ["--settle", "100ms", "--response-timeout", "5s"];
-    for how in [&["--junit", report.as_str()][..], &["--json"]] {
+    for how in [
+        &["test", "--junit", report.as_str()][..],
+        &["replay", "client", "--json"],
+    ] {
         let args = [
-            &["replay", "client", &file, "--log", "trace"],
             how,
+            &[&file, "--log", "trace"],
             &timeouts,
             &["--", "sh", "-c", &agent],
         ];

@@ -29,7 +29,9 @@ pub(super) fn captures(folder: &str) -> Vec<PathBuf> {
 async fn record(file: &Path, into: &Path) -> PathBuf {
     let relay = env!("CARGO_BIN_EXE_acp-relay");
     let (file, folder) = (file.to_str().unwrap(), into.to_str().unwrap());
-    let mut args = vec!["replay", "client", file, "--"];
+    let script = Script::open(Path::new(file), Side::Agent).unwrap();
+    let cwd = script.directory().unwrap_or(".");
+    let mut args = vec!["replay", "client", file, "--cwd", cwd, "--"];
     args.extend([relay, "replay", "agent", file, "--record", folder]);
     args.extend(["--record-redact", "full"]);
     let (recording, code) = run_recorded(&args, into).await;

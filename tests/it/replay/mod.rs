@@ -5,3 +5,4 @@ mod dialects;
 mod live;
 mod played;
 mod program;
+mod tests;

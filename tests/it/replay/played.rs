@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::{Frame, Side, parse_duration};
 use acp_relay::recording::replay::{
-    Actor, ActorAction, Driver, DriverAction, IgnoreRules, InjectedFault, MatchRule, ReplayRules,
-    Script, Speed, Timeouts, Unmatched, compare,
+    Actor, ActorAction, CompareLevel, Driver, DriverAction, IgnoreRules, InjectedFault, MatchRule,
+    ReplayRules, Script, Speed, Timeouts, Unmatched, compare,
 };
 use clap::ValueEnum as _;
 
@@ -297,6 +297,7 @@ fn differences(from: &str, to: &str, places: &[&str], messages: &[&str]) -> usiz
     let text = talk();
     assert!(text.contains(from), "{from}");
     let ignored = IgnoreRules {
+        level: CompareLevel::Exact,
         places: places.iter().map(|place| place.parse().unwrap()).collect(),
         messages: messages.iter().map(|&text| text.to_owned()).collect(),
     };

@@ -22,15 +22,10 @@ fn the_junit_report_has_a_suite_for_each_recording_and_a_case_for_each_turn() {
     std::fs::write(&other, text.replace("in /old/ws/a", odd)).unwrap();
     let junit = dir.path().join("report.xml");
     let (one, two) = (file.to_str().unwrap(), other.to_str().unwrap());
-    let args = [
-        "replay",
-        "client",
-        "/none.acpr",
-        one,
-        two,
-        "--settle",
-        "50ms",
-    ];
+    let odd_file = dir.path().join("empty.acpr");
+    std::fs::write(&odd_file, "").unwrap();
+    let odd_file = odd_file.to_str().unwrap();
+    let args = ["test", odd_file, one, two, "--settle", "50ms"];
     let more = [
         "--junit",
         junit.to_str().unwrap(),
@@ -41,7 +36,7 @@ fn the_junit_report_has_a_suite_for_each_recording_and_a_case_for_each_turn() {
         one,
     ];
     let outcome = run(program::run(&[&args[..], &more].concat(), ""));
-    assert_eq!(outcome.code, Some(66), "{outcome:?}");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
     let xml = std::fs::read_to_string(&junit).unwrap();
     let suites: Vec<&str> = xml.split("<testsuite ").skip(1).collect();
     assert!(suites[0].contains("errors=\"1\""), "{xml}");
@@ -51,8 +46,7 @@ fn the_junit_report_has_a_suite_for_each_recording_and_a_case_for_each_turn() {
     assert!(suites[2].contains(case), "{xml}");
     let outcome = run(program::run(
         &[
-            "replay",
-            "client",
+            "test",
             one,
             "--junit",
             junit.to_str().unwrap(),

@@ -23,6 +23,12 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(mut command: Command) -> Self {
+        command.env("NO_COLOR", "1");
+        Self::coloured(command)
+    }
+
+    /// The same, where `NO_COLOR` is as the command has it.
+    pub(crate) fn coloured(mut command: Command) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -30,7 +36,6 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs = File::from(open(name.as_c_str(), flags, Mode::empty()).unwrap());
         command
-            .env("NO_COLOR", "1")
             .stdin(theirs.try_clone().unwrap())
             .stdout(theirs.try_clone().unwrap())
             .stderr(theirs);

@@ -13,15 +13,15 @@ const MAX_NAME: usize = 80;
 
 /// The content of a capture.
 #[derive(Debug, Default)]
-pub(super) struct Capture {
+pub(in crate::cli) struct Capture {
     /// The name of the format, for people.
     pub(super) format: &'static str,
     /// In microseconds since 1970; 0 if unknown.
-    pub(super) began: u64,
+    pub(in crate::cli) began: u64,
     /// The names of the peers in the capture.
-    pub(super) client: Option<String>,
-    pub(super) agent: Option<String>,
-    pub(super) items: Vec<Item>,
+    pub(in crate::cli) client: Option<String>,
+    pub(in crate::cli) agent: Option<String>,
+    pub(in crate::cli) items: Vec<Item>,
     /// Lines without an ACP message.
     pub(super) left_out: u64,
     /// Messages whose sender is unknown.
@@ -32,7 +32,7 @@ pub(super) struct Capture {
 
 /// A message at one side of the relay.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(in crate::cli) struct Item {
     /// In microseconds since the beginning.
     pub(super) t: u64,
     pub(super) hop: Side,
@@ -44,7 +44,7 @@ pub(super) struct Item {
 
 impl Capture {
     /// A capture without messages.
-    pub(super) fn of(format: &'static str) -> Self {
+    pub(in crate::cli) fn of(format: &'static str) -> Self {
         Self {
             format,
             ..Self::default()
@@ -85,7 +85,7 @@ impl Capture {
 
 impl Item {
     /// A message that was sent by one side and received by the other unchanged.
-    pub(super) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
+    pub(in crate::cli) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
         Self {
             t,
             hop: to.other(),
@@ -105,7 +105,7 @@ impl Item {
 pub(super) struct Parts<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Parts<'a> {
-    pub(super) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
+    pub(in crate::cli) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(line).map(Self)
     }
 

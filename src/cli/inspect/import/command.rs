@@ -122,12 +122,12 @@ fn import(
         capture.name_peers();
     }
     let id = random_hex::<16>().map_err(|error| error.to_string())?;
-    let (lines, events) = recording(&capture, redactor, id);
+    let (lines, events) = encode(&capture, redactor, id);
     Ok((capture, lines, events))
 }
 
 /// The lines of a recording, and its number of events.
-fn recording(capture: &Capture, redactor: Redactor, id: String) -> (Vec<u8>, u64) {
+pub(in crate::cli) fn encode(capture: &Capture, redactor: Redactor, id: String) -> (Vec<u8>, u64) {
     let peer = |name: &Option<String>, unknown: &str| PeerInfo {
         name: redactor
             .own_text(name.as_deref().unwrap_or(unknown))
