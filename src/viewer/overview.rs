@@ -370,7 +370,7 @@ impl Row {
             turns: index.turns.len(),
             errors: index.errors,
             findings: lint["total"].take(),
-            severity: lint["rules"][0]["severity"].take(),
+            severity: (lint.pointer_mut("/rules/0/severity")).map_or(Value::Null, Value::take),
             length: index.length(),
             partial: whole.is_ok_and(|whole| !whole),
         });

@@ -66,6 +66,9 @@ fn rows_fill_in_follow_the_folder_and_show_faults() {
     damaged.extend_from_slice(b"{\"n\":3}\n");
     fs::write(path("damaged.acpr"), damaged).unwrap();
     fs::write(path("garbage.acpr"), "no recording\n").unwrap();
+    let mut quiet = TestRecording::new();
+    quiet.end(false);
+    fs::write(path("quiet.acpr"), quiet.text).unwrap();
     fs::write(path("empty.acpr"), "").unwrap();
     fs::write(path("notes.txt"), "no recording").unwrap();
     // More bytes than are read, in a line without an end.
@@ -74,11 +77,11 @@ fn rows_fill_in_follow_the_folder_and_show_faults() {
     fs::write(path("bomb.acpr.zst"), bomb).unwrap();
     let viewer = Viewer::of(folder.path());
     let first = viewer.json("api/recordings");
-    assert_eq!(first["rows"].as_array().map(Vec::len), Some(5), "{first}");
+    assert_eq!(first["rows"].as_array().map(Vec::len), Some(6), "{first}");
     assert_eq!(first["more"], false);
     assert!(first["folder"].as_str().unwrap().starts_with('/'));
 
-    let names = ["a", "damaged", "garbage", "empty", "bomb"];
+    let names = ["a", "damaged", "garbage", "empty", "bomb", "quiet"];
     let is_read = |row: &Value| !row["fault"].is_null() || row["turns"].is_u64();
     let found = rows(&viewer, |row| names.iter().all(|name| is_read(&row(name))));
     let a = row(&found, "a");
@@ -93,6 +96,11 @@ fn rows_fill_in_follow_the_folder_and_show_faults() {
     assert_eq!(
         (&a["client"], &a["writing"]),
         (&json!("stdio:"), &json!(false))
+    );
+    let quiet = row(&found, "quiet");
+    assert_eq!(
+        (&quiet["findings"], &quiet["severity"], &quiet["fault"]),
+        (&json!(0), &Value::Null, &Value::Null)
     );
     for (name, fault) in [
         ("damaged", "1 damaged line"),
