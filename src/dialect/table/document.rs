@@ -112,7 +112,7 @@ impl<'t> Document<'t> {
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1));
     let start: usize = before.map(str::len).sum();
-    (start + column.saturating_sub(1)).min(text.len())
+    (start + column.saturating_sub(1)).min(text.trim_end().len())
 }
 
 /// The members of a TOML table as JSON, or the place of a value that JSON does not have.
