@@ -10,6 +10,7 @@ use super::play::{LiveAgent, Play};
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;
+use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
@@ -40,6 +41,9 @@ pub(super) struct Client {
     /// recording in several segments, any of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Also write the outcome as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Print one JSON object a file: file, same, turns, steps, seconds, differences (a list: kind,
     /// event, turn, from, what, patch), troubles
     #[arg(long)]
@@ -56,15 +60,19 @@ pub(super) fn run(args: &Client) -> ExitCode {
 fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("replay client FILE")?;
     let mut output = Output::new();
+    let mut suites = Vec::new();
     let mut code = exit::SUCCESS;
     let mut failure = None;
     for file in distinct(&args.files)? {
-        match compare_file(args, &file, &agent, &mut output) {
+        match compare_file(args, &file, &agent, &mut output, &mut suites) {
             Ok(true) => {}
             Ok(false) => code = exit::VIOLATIONS,
             Err(why) => failure = Some(failure.unwrap_or(why)),
         }
         output.flush();
+    }
+    if let Some(path) = &args.junit {
+        junit::write(path, &suites)?;
     }
     let done = output.done(code);
     Ok(failure.unwrap_or(done))
@@ -76,15 +84,21 @@ fn compare_file(
     file: &Path,
     agent: &LiveAgent,
     output: &mut Output,
+    suites: &mut Vec<Suite>,
 ) -> Result<bool, ExitCode> {
     let name = file.display().to_string();
-    let script = Arc::new(args.play.script(file)?);
-    let outcome = args.play.run(&script, agent, &mut |turn| {
-        if !args.json {
-            output.line(clean(turn).as_bytes());
-            output.flush();
-        }
+    let played = args.play.script(file).and_then(|script| {
+        args.play.run(&Arc::new(script), agent, &mut |turn| {
+            if !args.json {
+                output.line(clean(turn).as_bytes());
+                output.flush();
+            }
+        })
+    });
+    let outcome = played.inspect_err(|_| {
+        suites.push(Suite::unreadable(name.clone(), "it could not be played"));
     })?;
+    suites.push(report::suite(&name, &outcome));
     if args.json {
         let report = report::json(&name, &outcome).to_string();
         output.line(clean(&show_halves_json(&report)).as_bytes());
