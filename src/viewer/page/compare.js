@@ -31,7 +31,7 @@ async function showComparison(left, right) {
   $("count").textContent = changed + only_left + only_right ? counts.map(([count, words]) => `${grouped(count)} ${words}`).join(", ") : `The same conversation, in ${many(same, "step")}`;
   const title = (sign, one, row) => el("h2", ELEMENTS_OF[sign], el("b", "sign", sign), line("", one.name, 100), el("span", "soft", [row.agent, one.began ? dayOf({ time: one.began }) : ""].filter(Boolean).join(" · ").replace(UNSEEN_ALL, "·")));
   const open = [left, right];
-  const cell = (row, at) => stepOf(row, at, open[at]);
+  const cell = (row, at) => stepCell(row, at, open[at]);
   const list = el("div", "diffs", ...turnsOf(answer.rows, cell));
   if (answer.omitted) list.append(el("p", "soft", `${many(answer.omitted, "more step")} are not shown here. This command shows them:`), commandLine(`acp-relay inspect diff ${fileOf(names[0].name)}.acpr ${fileOf(names[1].name)}.acpr`));
   comparison.replaceChildren(el("header", "", title("-", answer.left, names[0]), title("+", answer.right, names[1])), list);
@@ -90,7 +90,7 @@ function pairOf(row, cell) {
 }
 
 /** A step of one side; `id` is its recording. */
-function stepOf(row, at, id) {
+function stepCell(row, at, id) {
   const step = at ? row.right : row.left;
   const sign = at ? "+" : "-";
   if (!step) return el("div", "step missing", el("span", "unheard", `not on the ${at ? "right" : "left"}`));

@@ -2,7 +2,7 @@
 // figures of the whole recording above it. It shows the rows of the sequence in another form.
 
 /** The columns that can be sorted by, and whether the largest stands first at first. */
-const COLUMNS = { time: false, side: false, method: false, status: false, size: true, duration: true };
+const ROW_COLUMNS = { time: false, side: false, method: false, status: false, size: true, duration: true };
 
 /** Microseconds that the axis of time has at least. */
 const SHORTEST = 1000;
@@ -18,7 +18,7 @@ class Waterfall {
   /** `changed()` is called when the order has changed, `jump(n)` goes to an event. */
   constructor(box, rows, changed, jump) {
     Object.assign(this, { box, rows, changed, jump });
-    this.heads = Object.keys(COLUMNS).map((name) => {
+    this.heads = Object.keys(ROW_COLUMNS).map((name) => {
       const head = button(name, name, () => this.by(name));
       head.dataset.name = name;
       return head;
@@ -51,13 +51,13 @@ class Waterfall {
   }
 
   by(name) {
-    const order = COLUMNS[name] ? [`-${name}`, name, ""] : name === "time" ? ["", "-time"] : [name, `-${name}`, ""];
+    const order = ROW_COLUMNS[name] ? [`-${name}`, name, ""] : name === "time" ? ["", "-time"] : [name, `-${name}`, ""];
     this.order(order[(order.indexOf(this.sort) + 1) % order.length]);
     this.changed();
   }
 
   order(sort) {
-    this.sort = Object.hasOwn(COLUMNS, sort.replace(/^-/, "")) ? sort : "";
+    this.sort = Object.hasOwn(ROW_COLUMNS, sort.replace(/^-/, "")) ? sort : "";
   }
 
   /** Says whether the rows came in the order that was asked for. */
