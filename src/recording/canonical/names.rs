@@ -193,7 +193,9 @@ fn replace_folder(text: &str, folder: &str, name: &str) -> String {
     let is_part = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
     for (at, _) in text.match_indices(folder) {
         let (before, after) = (&text[..at], &text[at + folder.len()..]);
-        let begins = !before.ends_with(|letter| is_part(letter) || letter == '/');
+        // In a URI, it begins behind the empty name of a host.
+        let begins =
+            before.ends_with("://") || !before.ends_with(|letter| is_part(letter) || letter == '/');
         if begins && !after.starts_with(is_part) {
             out += &text[copied..at];
             out += name;
@@ -286,6 +288,7 @@ mod tests {
         for (seen, normal) in [
             ("in /old/ws/a and /old/ws", "in ‹cwd›/a and ‹cwd›"),
             ("(/old/ws:1)", "(‹cwd›:1)"),
+            ("file:///old/ws/a", "file://‹cwd›/a"),
             (
                 "/very/old/ws /old/ws2 x/old/ws",
                 "/very/old/ws /old/ws2 x/old/ws",
