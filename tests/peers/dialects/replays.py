@@ -51,7 +51,7 @@ class Recorded(Run):
                 ("client-edge", PLAIN, ["--", self.relay, "replay", "agent", recording], ["client"]),
                 ("agent-edge", named, ["replay:%s?edge=agent" % recording], ["client", "agent"])):
             into = self.dir / name
-            played = self.ask("replay", "client", recording, "--edge", "client", "--settle", "200ms", "--",
+            played = self.ask("replay", "client", recording, "--edge", "client", "--cwd", "/w", "--settle", "200ms", "--",
                               self.relay, "connect", *words, *RECORD, into, *agent)
             if played.returncode != 0:
                 faults.append("%s: %s" % (name, played.stdout + played.stderr))
