@@ -11,7 +11,7 @@ use clap::Args;
 use super::deviations;
 use super::draft::Draft;
 use crate::cli::console::{self, counted};
-use crate::cli::exit;
+use crate::cli::{exit, recordings};
 use crate::dialect::Library;
 use crate::jsonrpc::printable;
 
@@ -31,7 +31,7 @@ pub(in crate::cli::dialect) struct New {
     /// The dialect's name: small letters, digits and `-`; by default the agent's name in the recording
     #[arg(required_unless_present = "from", value_parser = table_name)]
     name: Option<String>,
-    /// A recording, or a capture, of a conversation with the agent
+    /// A recording, by path or name, or a capture, of a conversation with the agent
     #[arg(long, value_name = "RECORDING")]
     from: Option<PathBuf>,
     /// The `name` in the agent's `agentInfo`, if the recording does not have it
@@ -47,11 +47,12 @@ pub(in crate::cli::dialect) struct New {
 
 pub(in crate::cli::dialect) fn run(args: &New, library: Library) -> ExitCode {
     let library = Arc::new(library);
-    let from = match args
-        .from
-        .as_deref()
-        .map(|path| (path, deviations::read(path, &library)))
-    {
+    let recording = match args.from.as_deref().map(recordings::locate).transpose() {
+        Ok(recording) => recording,
+        Err(code) => return code,
+    };
+    let read = |path| (path, deviations::read(path, &library));
+    let from = match recording.as_deref().map(read) {
         None => None,
         Some((path, Ok(found))) => Some((path, found)),
         Some((path, Err(error))) => {
@@ -98,7 +99,7 @@ pub(in crate::cli::dialect) fn run(args: &New, library: Library) -> ExitCode {
         Some((agent, version)) => format!("{agent} {version}").trim().to_owned(),
         None => agent.clone().unwrap_or_else(|| name.clone()),
     };
-    let recording = args.from.as_ref().and_then(|path| path.file_name());
+    let recording = recording.as_ref().and_then(|path| path.file_name());
     let recording = recording.unwrap_or_default().to_string_lossy();
     let mut draft = Draft {
         name: &name,
