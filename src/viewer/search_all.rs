@@ -26,7 +26,7 @@ const STEP: u64 = 256;
 
 /// Searches recordings in this order. Sends an object for each with matches (`id`, `count`, and
 /// `partial` if there may be more), how many were searched now and then, and at the end; `send`
-/// returns false when nobody waits for more, also for a null, which is not sent.
+/// returns false when no client waits for more, also for a null, which is not sent.
 pub(super) fn search(
     recordings: impl Iterator<Item = (usize, Recording)>,
     filter: &Filter,

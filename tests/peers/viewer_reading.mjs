@@ -46,11 +46,11 @@ export function project(name) {
     return (content, status = "completed") => says(ms, { sessionUpdate: "tool_call_update", toolCallId: id, status, content });
   };
   const text = (text) => [{ type: "content", content: { type: "text", text } }];
-  tool("c1", "Read parse.rs", "read", { locations: [{ path: "/work/src/parse.rs", line: 40 }] }, 45)(text(`\`\`\`rust\n${OLD}\n\`\`\``));
+  tool("c1", "Read parse.rs", "read", { locations: [{ path: "/project/src/parse.rs", line: 40 }] }, 45)(text(`\`\`\`rust\n${OLD}\n\`\`\``));
   const edit = tool("c2", "Edit parse.rs", "edit", {}, 12);
   const request = frame(4, "agent", "<", "request", "session/request_permission", { id: 7, params: { sessionId: "s1", toolCall: { toolCallId: "c2", title: "Edit parse.rs" }, options: [{ optionId: "allow", name: "Allow", kind: "allow_once" }] } });
   frame(3700, "client", ">", "result", "session/request_permission", { id: 7, result: { outcome: { outcome: "selected", optionId: "allow" } } }, { re: request });
-  edit([{ type: "diff", path: "/work/src/parse.rs", oldText: OLD, newText: OLD.replace("line 9\n", "line nine\nand more\n").replace("line 28\n", "") }]);
+  edit([{ type: "diff", path: "/project/src/parse.rs", oldText: OLD, newText: OLD.replace("line 9\n", "line nine\nand more\n").replace("line 28\n", "") }]);
   const run = tool("c3", "cargo test", "execute", { rawInput: { command: "cargo test --locked -- filter" } }, 2400);
   run(text(Array.from({ length: 60 }, (_, at) => `test case_${at} ... \u001b[32mok\u001b[0m`).join("\n")));
   for (const part of ANSWER.split(/(?<= )/)) frame(9, "agent", "<", "notification", "session/update", chunk(part));
@@ -269,7 +269,7 @@ export function reading({ check, row, expect, until, click, whole, counted, plai
     const diff = tool("Edit parse.rs");
     expect((await diff.locator(".old").allTextContents()).join() === "− line 9,− line 28" && (await diff.locator(".new").allTextContents()).join() === "+ line nine,+ and more", "a difference has marks");
     expect((await diff.locator(".skipped").allTextContents()).join() === "5 unchanged lines,12 unchanged lines", `the rest is counted: ${await diff.locator(".skipped").allTextContents()}`);
-    expect((await diff.locator(".path").textContent()) === "/work/src/parse.rs+2−2", "and so are the changes");
+    expect((await diff.locator(".path").textContent()) === "/project/src/parse.rs+2−2", "and so are the changes");
     const [old, fresh] = [await diff.locator(".old").first().evaluate((one) => getComputedStyle(one).backgroundColor), await diff.locator(".new").first().evaluate((one) => getComputedStyle(one).backgroundColor)];
     expect(old !== fresh, "in red and green");
     await tool("curl").locator(".status", { hasText: "failed" }).waitFor();

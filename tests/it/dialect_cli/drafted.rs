@@ -10,7 +10,7 @@ use crate::support::agent::scripted;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, answered, ask};
 
-/// An agent that nobody has described: it replies, thinks and plans in words of its own.
+/// An agent without a table: it replies, thinks and plans in words of its own.
 fn acme() -> Vec<String> {
     let update = |update: Value| {
         let params = json!({"sessionId": "s", "update": update});
@@ -89,7 +89,7 @@ fn a_table_for_an_unknown_agent_takes_two_commands_and_three_edits() {
     let mut text = fs::read_to_string(table).unwrap();
     for (draft, edited) in [
         ("# [update.telemetry]", "[update.telemetry]"),
-        ("# drop = \"…\"", "drop = \"Nobody needs it.\""),
+        ("# drop = \"…\"", "drop = \"It says nothing new.\""),
         (
             "doing = \"in_progress\"",
             "doing = \"in_progress\", zzz = \"pending\"",

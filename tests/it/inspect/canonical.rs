@@ -60,7 +60,7 @@ fn chunks_of_different_types_are_not_joined() {
     assert_eq!(differ(&both, &[&one, &with_meta]), []);
 }
 
-/// Steps of the second conversation alone stand where they were there, whoever sent them.
+/// Steps of the second conversation alone stand where they were there, of either side.
 #[test]
 fn side_by_side_has_every_step_once_and_in_order() {
     let [a, b, c, d] = ["_a", "_b", "_c", "_d"].map(|name| format!(r#"{{"method":"{name}"}}"#));

@@ -216,7 +216,7 @@ impl Rule {
                     .map(|(name, _)| *name)
                     .collect();
                 comment(text, &format!("is = \"…\"  # one of {}", known.join(", ")));
-                comment(text, "drop = \"…\"  # or: why nobody needs it");
+                comment(text, "drop = \"…\"  # or: why it may be left out");
                 to.open += 1;
             } else if !guess.open.is_empty() {
                 comment(text, &format!("[{section}.{name}.members]"));
