@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -52,9 +51,6 @@ file.
 signal n); 76 after an agent that ended with 0 before it answered a request.";
 
 const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
-
-/// Time that the last lines on stderr may take to be read.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.
@@ -160,7 +156,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     let code = execute();
-    stderr::flush(FLUSH_TIMEOUT);
+    stderr::flush();
     code
 }
 

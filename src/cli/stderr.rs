@@ -30,7 +30,10 @@ const BYTES: usize = 256 << 10;
 const BURST: u32 = 1000;
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time between two looks at the queue before the program ends.
+/// Time that the last lines may take to be read.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Time between two looks at the queue meanwhile.
 const FLUSH_POLL: Duration = Duration::from_millis(1);
 
 /// The stderr of the process, once something was printed.
@@ -71,9 +74,10 @@ pub(super) fn dropped_lines() -> [u64; 2] {
     MISSING.each_ref().map(|count| count.load(Relaxed))
 }
 
-/// Waits until everything is written, for `timeout` at most; for the end of the program.
-pub(super) fn flush(timeout: Duration) {
-    let end = Instant::now() + timeout;
+/// Waits until everything is written, for `FLUSH_TIMEOUT` at most: at the end of the program, and
+/// before stdout goes on with what belongs below it.
+pub(super) fn flush() {
+    let end = Instant::now() + FLUSH_TIMEOUT;
     let waits = |stderr: &Stderr| stderr.lines.load(Relaxed) > 0;
     while STDERR.get().is_some_and(waits) && Instant::now() < end {
         thread::sleep(FLUSH_POLL);

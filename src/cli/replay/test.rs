@@ -17,7 +17,7 @@ use crate::cli::console::{Output, counted};
 use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::{Paint, Tone};
-use crate::cli::{console, exit, processes, recordings};
+use crate::cli::{console, exit, processes, recordings, stderr};
 use crate::jsonrpc::printable;
 use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{Script, ScriptFault};
@@ -114,6 +114,7 @@ fn test(args: &Test) -> Result<ExitCode, ExitCode> {
             if run.suites.is_empty() {
                 return Err(code);
             }
+            stderr::flush();
             lost = Some(code);
             break;
         }
