@@ -11,8 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::token::Digest;
 use super::{
-    AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeySource, Keys, Principal,
-    RejectReason,
+    AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeySource, Keys, PassSource,
+    Principal, RejectReason,
 };
 
 /// Decides which clients are admitted.
@@ -25,6 +25,7 @@ struct Inner {
     /// Shared by all gates derived from one another.
     keys: Arc<RwLock<Arc<Keys>>>,
     source: OnceLock<Arc<dyn KeySource>>,
+    passes: OnceLock<Arc<dyn PassSource>>,
     attempts: Mutex<FailedAttempts>,
     events: OnceLock<Arc<dyn AuthEvents>>,
     anonymous: Arc<Principal>,
@@ -128,6 +129,7 @@ impl Gate {
         Self(Arc::new(Inner {
             attempts: Mutex::new(FailedAttempts::new(rules.failures)),
             source: OnceLock::new(),
+            passes: OnceLock::new(),
             events: OnceLock::new(),
             anonymous: Arc::new(Principal::anonymous()),
             user: Arc::new(Principal::user(Arc::clone(&rules.user.1))),
@@ -146,6 +148,12 @@ impl Gate {
     pub fn set_source(&self, source: Arc<dyn KeySource>) {
         // A gate is made for one key store.
         let _ = self.0.source.set(source);
+    }
+
+    /// Has tokens accepted that are valid once. The first source stays.
+    pub fn set_passes(&self, passes: Arc<dyn PassSource>) {
+        // A relay is one host.
+        let _ = self.0.passes.set(passes);
     }
 
     /// Loads the keys of its source, if they have changed; returns whether they had.
@@ -223,6 +231,8 @@ impl Gate {
         let open = requirement == AuthRequirement::Nothing;
         if let Some(token) = credentials.token {
             let known = self.bearer(token, now.unix);
+            let pass = || self.0.passes.get()?.take(token);
+            let known = known.or_else(pass);
             let known = known.or_else(|| self.refresh().then(|| self.bearer(token, now.unix))?);
             return match known {
                 Some(principal) => (CredentialKind::Token, Ok(principal)),

@@ -8,12 +8,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::token::Digest;
-use super::{Agents, Keyring, Token};
+use super::{Agents, Keyring, Principal, Token};
 
 /// Provides the keys that a gate accepts. Called during authentication, so it must return quickly.
 pub trait KeySource: Send + Sync + fmt::Debug {
     /// The keys, if they have changed since the last call.
     fn changed(&self) -> Option<Keys>;
+}
+
+/// Knows tokens that are valid once.
+pub trait PassSource: Send + Sync + fmt::Debug {
+    /// The principal of such a token, which is not valid any more then.
+    fn take(&self, pass: &[u8]) -> Option<Arc<Principal>>;
 }
 
 /// The keys that a gate accepts.

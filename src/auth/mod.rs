@@ -41,7 +41,7 @@ pub use events::{AuthEvents, CredentialKind, RejectReason};
 pub use gate::{
     AuthRequirement, Certificate, Credentials, Denial, Gate, GateRules, Now, Reachability,
 };
-pub use key_source::{KeySource, Keys};
+pub use key_source::{KeySource, Keys, PassSource};
 pub use keyring::{Key, Keyring, KeyringError, check_name, read_agents};
 pub use local::{CHALLENGE, LocalKey, PROOF};
 pub use principal::{Agents, AuthMethod, Grant, ONLY_AGENT, Principal};

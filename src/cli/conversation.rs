@@ -21,8 +21,8 @@ use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
 use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, PresenceCallback, Restart, Setup, StderrCallback,
-    StopStep,
+    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PresenceCallback, Restart, Setup,
+    StderrCallback, StopStep,
 };
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
@@ -262,7 +262,12 @@ impl NoAgent {
                 let remedy = error.remedy.iter().map(|remedy| format!(". {remedy}"));
                 let remedy: String = remedy.collect();
                 let message = format!("there is no agent: {}{remedy}", error.what);
-                Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent)
+                match error.kind {
+                    OpenErrorKind::Overloaded => {
+                        Reason::new(reply::OVERLOADED, message).retryable()
+                    }
+                    _ => Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent),
+                }
             }
             Self::Stopped => Reason::draining(),
         }

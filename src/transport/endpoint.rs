@@ -43,6 +43,9 @@ pub enum Endpoint {
     Ssh(SshEndpoint),
     /// `replay:FILE`.
     Replay(ReplayAddress<Self>),
+    /// `cluster:NAME`: an agent of that name on one of many machines, or the gateways that reach
+    /// this one. Only the relay itself makes it.
+    Cluster(String),
 }
 
 /// Why a text is not an endpoint, with what was expected or probably meant.
@@ -104,6 +107,7 @@ impl Endpoint {
             Self::Http(web) => web.scheme(),
             Self::Ssh(_) => "ssh",
             Self::Replay(_) => "replay",
+            Self::Cluster(_) => "cluster",
         }
     }
 
@@ -112,7 +116,9 @@ impl Endpoint {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
-            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) => true,
+            Self::Stdio | Self::Exec(_) | Self::Unix(_) | Self::Replay(_) | Self::Cluster(_) => {
+                true
+            }
             Self::Tcp { host, .. } | Self::Http(HttpEndpoint { host, .. }) => {
                 is_loopback_host(host)
             }
@@ -183,6 +189,7 @@ impl fmt::Display for Endpoint {
             Self::Http(web) => web.fmt(f),
             Self::Ssh(at) => at.fmt(f),
             Self::Replay(spot) => spot.fmt(f),
+            Self::Cluster(name) => write!(f, "cluster:{name}"),
         }
     }
 }

@@ -108,6 +108,8 @@ pub enum PeerKind {
     Internal,
     /// A program of the same user on this machine, over a Unix socket.
     SameUser,
+    /// Another relay's connection that carries a resumable link, which ends elsewhere.
+    Carrier,
     /// Anything else.
     Remote,
 }
@@ -294,7 +296,7 @@ impl LinkError {
     }
 
     /// The peer can be sent nothing any more.
-    pub(super) fn broken_pipe(context: &'static str) -> Self {
+    pub(crate) fn broken_pipe(context: &'static str) -> Self {
         let source = io::ErrorKind::BrokenPipe.into();
         Self::Io { context, source }
     }

@@ -65,7 +65,9 @@ pub use pin::Pin;
 pub use process::Launch;
 pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
-pub use resumable::Links;
+#[cfg(feature = "cluster")]
+pub(crate) use resumable::{Dial, connect as connect_link};
+pub use resumable::{LinkPlace, Links};
 pub use ssh::{
     LINK_READY as SSH_LINK_READY, LINK_VARIABLE as SSH_LINK_VARIABLE, READY as SSH_READY,
 };

@@ -93,6 +93,8 @@ pub struct Setup {
     pub request_headers: RequestHeaders,
     /// The transport for Agent Connect.
     pub agent_connect: Option<AddedTransport>,
+    /// The transport for agents and gateways on other machines.
+    pub cluster: Option<AddedTransport>,
     /// The settings of modules above this one, by type.
     pub extensions: Extensions,
     /// How an agent is started.

@@ -48,6 +48,8 @@ pub enum OpenErrorKind {
     Protocol,
     /// Not permitted (77).
     Forbidden,
+    /// Those that could do it have no room (69).
+    Overloaded,
 }
 
 impl fmt::Display for OpenError {

@@ -14,7 +14,7 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
         Endpoint::Exec(argv) => process::find_program(argv, &setup.launch).map(drop),
         Endpoint::Ssh(_) => ssh::check(to, setup),
         Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
-            (added(to, setup)?.check)(to)
+            (added(to, setup.agent_connect)?.check)(to)
         }
         Endpoint::Replay(address) => {
             replay::open(to, address)?;
@@ -59,7 +59,9 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
                 }
             }
             HttpProtocol::Elephant => http::connect_elephant(to, web, setup).await,
-            HttpProtocol::AgentConnect => (added(to, setup)?.connect)(to, setup).await,
+            HttpProtocol::AgentConnect => {
+                (added(to, setup.agent_connect)?.connect)(to, setup).await
+            }
         },
         Endpoint::Replay(address) => {
             let replay = replay::open(to, address)?;
@@ -69,6 +71,7 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
             };
             Ok(replay.link(live))
         }
+        Endpoint::Cluster(_) => (added(to, setup.cluster)?.connect)(to, setup).await,
     }
 }
 
@@ -89,8 +92,9 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
         Endpoint::Tcp { host, port } => tcp::listen(at, host, *port, setup).await,
         Endpoint::Unix(path) => unix::listen(at, path, setup).await,
         Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
-            (added(at, setup)?.listen)(at, setup).await
+            (added(at, setup.agent_connect)?.listen)(at, setup).await
         }
+        Endpoint::Cluster(_) => (added(at, setup.cluster)?.listen)(at, setup).await,
         Endpoint::Http(_) => http::listen(at, setup).await,
         Endpoint::Ssh(_) => unsupported(
             "ssh leads to an agent; no client connects from it",
@@ -103,8 +107,11 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
     }
 }
 
-fn added(endpoint: &Endpoint, setup: &Setup) -> Result<AddedTransport, OpenError> {
-    setup.agent_connect.ok_or_else(|| {
+fn added(
+    endpoint: &Endpoint,
+    transport: Option<AddedTransport>,
+) -> Result<AddedTransport, OpenError> {
+    transport.ok_or_else(|| {
         let what = format!("\"{}:\" is not supported", endpoint.scheme());
         OpenError::new(OpenErrorKind::Usage, endpoint, what)
     })

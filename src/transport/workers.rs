@@ -88,7 +88,7 @@ impl Workers {
     }
 
     /// The least loaded worker, for a new client.
-    pub(super) fn pick(&self) -> Worker {
+    pub(crate) fn pick(&self) -> Worker {
         let Some(pool) = &self.0 else {
             return Worker::current();
         };

@@ -112,7 +112,7 @@ impl Traces {
             PeerKind::Parent | PeerKind::Child | PeerKind::Replayed => "pipe",
             PeerKind::SameUser => "unix",
             PeerKind::Remote if client.name.starts_with("unix:") => "unix",
-            PeerKind::Remote | PeerKind::Internal => "tcp",
+            PeerKind::Remote | PeerKind::Carrier | PeerKind::Internal => "tcp",
         };
         let about = ConversationInfo {
             client: client.name.clone(),

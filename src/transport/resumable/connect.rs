@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub(in crate::transport) use super::dialer::Dial;
+pub(crate) use super::dialer::Dial;
 use super::dialer::Dialer;
 use super::end::LinkEnd;
 use super::half;
@@ -17,25 +17,25 @@ use crate::transport::{Link, OpenError, OpenErrorKind};
 ///
 /// # Errors
 /// The server refuses.
-pub(in crate::transport) async fn connect(
+pub(crate) async fn connect(
     carrier: Link,
     dial: Dial,
     links: &Links,
     limits: &Arc<Limits>,
 ) -> Result<Link, OpenError> {
     let peer = carrier.peer.clone();
-    let fail = |why: String| {
+    let fail = |(kind, why): (OpenErrorKind, String)| {
         let what = format!("its relay does not open a link ({why})");
-        let error = OpenError::new(OpenErrorKind::Unavailable, &peer.name, what);
+        let error = OpenError::new(kind, &peer.name, what);
         error.with_remedy("Try again, or connect with --no-link")
     };
     let begun = Dialer::begin_link(carrier, dial, limits.handshake).await;
-    let (dialer, carrier, welcome) = begun.map_err(|error| fail(error.to_string()))?;
+    let (dialer, carrier, welcome) = begun.map_err(fail)?;
     let kept = KeptBytes::new(&links.stats, None);
     let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), kept);
     let numbers = (welcome.generation, welcome.rx, welcome.window);
     let attached = end.attach(carrier, numbers, None);
-    attached.map_err(|(_, error)| fail(error.to_string()))?;
+    attached.map_err(|(_, error)| fail((OpenErrorKind::Unavailable, error.to_string())))?;
     let end = Arc::new(Mutex::new(end));
     links.watch(&end);
     Ok(half::link(&end, peer, || {}))

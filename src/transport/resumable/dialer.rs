@@ -20,7 +20,7 @@ use crate::link::{Backoff, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDO
 use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
 
 /// Opens a connection that carries a link; `None` if the server does not know links.
-pub(in crate::transport) type Dial =
+pub(crate) type Dial =
     Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Link>, OpenError>> + Send + Sync>;
 
 /// A connection, and the greeting on it.
@@ -68,7 +68,7 @@ impl Dialer {
         carrier: Link,
         dial: Dial,
         within: Duration,
-    ) -> Result<(Self, Link, Welcome), LinkError> {
+    ) -> Result<(Self, Link, Welcome), (OpenErrorKind, String)> {
         let hello = Hello {
             v: vec![1],
             generation: 1,
@@ -78,8 +78,10 @@ impl Dialer {
         };
         let greeted = greet(carrier, hello, within).await;
         let (carrier, welcome) = greeted.map_err(|fault| match fault {
-            Fault::Again(what, _) => LinkError::Unavailable(what),
-            Fault::Never(error) => error,
+            // The server has asked to try again later.
+            Fault::Again(what, Some(_)) => (OpenErrorKind::Overloaded, what),
+            Fault::Again(what, None) => (OpenErrorKind::Unavailable, what),
+            Fault::Never(error) => (OpenErrorKind::Unavailable, error.to_string()),
         })?;
         let dialer = Self {
             dial,

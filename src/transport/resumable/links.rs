@@ -1,7 +1,7 @@
 //! The links of a relay: who may resume which, what they hold, and what has happened to them.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
@@ -18,7 +18,7 @@ use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome,
 };
-use crate::transport::{CloseReason, FrameStream, Link, LinkError};
+use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind};
 
 /// The links of a relay.
 #[derive(Debug, Default)]
@@ -27,6 +27,23 @@ pub struct Links {
     /// All of them, those to agents too.
     all: Mutex<Vec<Weak<Mutex<LinkEnd>>>>,
     pub(super) stats: Arc<LinkStats>,
+    /// What the names of new links begin with, and whether connections are only passed on.
+    place: OnceLock<LinkPlace>,
+}
+
+/// Where the links of a relay of many machines end.
+#[derive(Clone, Debug)]
+pub enum LinkPlace {
+    /// Here: the names of the links begin with that of this place, by which others find it, and
+    /// they are of this epoch.
+    Here {
+        /// The name.
+        name: String,
+        /// The epoch.
+        epoch: String,
+    },
+    /// Elsewhere: a connection that carries a link is returned as a [`PeerKind::Carrier`].
+    Elsewhere,
 }
 
 /// A stream whose first message was read.
@@ -41,13 +58,22 @@ impl Links {
         self.stats.set_events(events)
     }
 
+    /// Sets where the links end. The first place stays; `false` for another one.
+    pub fn set_place(&self, place: LinkPlace) -> bool {
+        self.place.set(place).is_ok()
+    }
+
     /// Serves a connection that was opened to carry a link: the link, if it is a new one. A
     /// connection that resumes one becomes its attachment, and one that is refused is closed.
-    pub(in crate::transport) async fn accept(
+    pub(crate) async fn accept(
         self: &Arc<Self>,
         mut carrier: Link,
         limits: &Arc<Limits>,
     ) -> Option<Link> {
+        if matches!(self.place.get(), Some(LinkPlace::Elsewhere)) {
+            carrier.peer.kind = PeerKind::Carrier;
+            return Some(carrier);
+        }
         match timeout(limits.handshake, carrier.receive()).await {
             Ok(Some(Ok(Decoded::Frame(first)))) => {
                 self.greet(carrier, first.as_bytes(), limits).await
@@ -138,10 +164,11 @@ impl Links {
             Arc::new(Mutex::new(LinkEnd::new(None, Arc::clone(limits), kept)))
         };
         let mut table = self.table.lock();
-        let (mut welcome, end) = match table.open(hello, &principal, new_keys(), new_end) {
-            Ok((welcome, end)) => (welcome, Arc::clone(end)),
-            Err(refusal) => return Err((carrier, refusal)),
-        };
+        let (mut welcome, end) =
+            match table.open(hello, &principal, new_keys(self.place.get()), new_end) {
+                Ok((welcome, end)) => (welcome, Arc::clone(end)),
+                Err(refusal) => return Err((carrier, refusal)),
+            };
         let peer = carrier.peer.clone();
         let is_resumed = welcome.resumed;
         let link = welcome.link.clone();
@@ -240,11 +267,15 @@ fn attach(
 }
 
 /// Names and keys of 244 random bits.
-fn new_keys() -> NewKeys {
+fn new_keys(place: Option<&LinkPlace>) -> NewKeys {
     let random = || Uuid::new_v4().simple().to_string();
+    let (link, epoch) = match place {
+        Some(LinkPlace::Here { name, epoch }) => (format!("{name}.{}", random()), epoch.clone()),
+        _ => (random(), random()),
+    };
     NewKeys {
-        link: random(),
-        epoch: random(),
+        link,
+        epoch,
         key: ResumeKey(random() + &random()),
     }
 }

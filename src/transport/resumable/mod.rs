@@ -28,6 +28,6 @@ mod outages;
 mod stats;
 mod wire;
 
-pub(super) use connect::{Dial, connect};
-pub use links::Links;
+pub(crate) use connect::{Dial, connect};
+pub use links::{LinkPlace, Links};
 pub(super) use wire::{SUBPROTOCOL, carrier_limits};

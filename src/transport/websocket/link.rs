@@ -118,7 +118,7 @@ async fn resume(
 }
 
 /// A link over a WebSocket that was opened as a client.
-fn client(opened: Opened, name: String, limits: &Limits) -> Link {
+pub(super) fn client(opened: Opened, name: String, limits: &Limits) -> Link {
     let Opened { stream, begun, .. } = opened;
     link(stream, &begun, Role::Client, name, limits)
 }
