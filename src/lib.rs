@@ -14,5 +14,7 @@ pub mod transport;
 pub mod conversation;
 pub mod observe;
 pub mod proxy;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod viewer;
 pub mod cli;

@@ -62,6 +62,7 @@ macro_rules! assets {
 
 assets! {
     "grafana/dashboard.json" "Grafana dashboard"
+    "nats/cluster.conf" "accounts and permissions of NATS servers, for hosts and gateways"
     "prometheus/alerts.yaml" "Prometheus alert rules"
     "systemd/acp-relay.service" "systemd unit of the relay"
     "systemd/acp-relay.socket" "systemd unit of its sockets"

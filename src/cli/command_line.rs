@@ -73,6 +73,9 @@ enum Command {
     /// Listen for clients and give each client an agent of its own
     #[command(after_help = examples::serve())]
     Serve(Box<serve::Serve>),
+    /// Listen for clients, and have each served by a host with the agent that it asks for
+    #[cfg(feature = "cluster")]
+    Gateway(Box<serve::Serve>),
     /// Speak stdio to the editor that started this program, and forward it to an agent
     #[command(after_help = examples::connect())]
     Connect(Box<connect::Connect>),
@@ -126,6 +129,9 @@ enum Command {
     /// Watch a relay: connections, sessions, turns and rates, every second
     #[command(after_help = examples::WATCH)]
     Top(top::Top),
+    /// Show the hosts of agents on many machines, drain one, and make the keys of gateways
+    #[cfg(feature = "cluster")]
+    Cluster(super::cluster::Cluster),
     /// Run a complete turn through two relays, with an embedded agent and client
     #[command(after_help = examples::DEMO)]
     Demo(demo::Demo),
@@ -201,21 +207,19 @@ fn execute() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return report(&error),
     };
-    if let Command::Serve(args) = cli.command {
-        memory::limit_retention();
-        // Before anything is started that could inherit the sockets.
-        let sockets = match serve::sockets() {
-            Ok(sockets) => sockets,
-            Err(code) => return code,
-        };
-        let line = config::CommandLine::of(&command, &matches, &["serve"]);
-        return processes::run_and_reap(|| serve::run(&args, line, sockets));
-    }
+    let given = match cli.command {
+        Command::Serve(args) => return serve("serve", &args, &command, &matches),
+        #[cfg(feature = "cluster")]
+        Command::Gateway(args) => return serve("gateway", &args, &command, &matches),
+        given => given,
+    };
     if let Err(error) = telemetry::start(&cli.log) {
         return exit::fail(exit::USAGE, &error);
     }
-    match cli.command {
+    match given {
         Command::Serve(_) => unreachable!("it is started above"),
+        #[cfg(feature = "cluster")]
+        Command::Gateway(_) => unreachable!("it is started above"),
         Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
         Command::Try(args) => processes::run_and_reap(|| try_agent::run(*args)),
         Command::OverSsh(args) => over_ssh::run(&args),
@@ -234,6 +238,8 @@ fn execute() -> ExitCode {
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),
+        #[cfg(feature = "cluster")]
+        Command::Cluster(args) => super::cluster::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Help(args) => help(&args, command),
         Command::Assets(args) => match assets::run(&args) {
@@ -243,6 +249,23 @@ fn execute() -> ExitCode {
         Command::Completions(args) => shell::completions(&args, self::command()),
         Command::Man(args) => shell::manual(&args, self::command()),
     }
+}
+
+/// Runs `serve`, under this name.
+fn serve(
+    name: &str,
+    args: &serve::Serve,
+    command: &clap::Command,
+    matches: &clap::ArgMatches,
+) -> ExitCode {
+    memory::limit_retention();
+    // Before anything is started that could inherit the sockets.
+    let sockets = match serve::sockets() {
+        Ok(sockets) => sockets,
+        Err(code) => return code,
+    };
+    let line = config::CommandLine::of(command, matches, &[name]);
+    processes::run_and_reap(|| serve::run(args, line, sockets))
 }
 
 /// Prints an error of the arguments, or the help or version that was asked for.

@@ -32,6 +32,8 @@ mod announcement;
 mod assets;
 mod browser;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod command_line;
 mod common;
 mod config;

@@ -10,6 +10,8 @@ mod allocation;
 mod assets;
 mod black_box;
 mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod commands;
 mod config;
 mod conversation;

@@ -14,8 +14,8 @@ const RESTRICTED: &str = "\
 io::stdin | transport/stdio/ transport/process/watchdog.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio reads stdin (the watchdog and what ssh starts are other processes; check and console carry no conversation)
 io::stdout | transport/stdio/ cli/demo/client.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio writes stdout (what ssh starts is another process; demo, check and console carry no conversation)
 unbounded | | every queue has a limit
-tokio:: | transport/ agent_connect/ proxy/ viewer/ cli/ | the modules below are pure
-Instant::now | proxy/ transport/ agent_connect/ viewer/ cli/ observe/recorder/ | below proxy, time is an argument (the recorder's events carry none)
+tokio:: | transport/ agent_connect/ proxy/ cluster/ viewer/ cli/ | the modules below are pure
+Instant::now | proxy/ transport/ agent_connect/ cluster/ viewer/ cli/ observe/recorder/ | below proxy, time is an argument (the recorder's events carry none)
 crate::dialect | dialect/ policy/ conversation/ cli/ | transports do not know that dialects exist
 crate::acp | acp/ recording/lint/ viewer/ cli/ | the schema is used after a conversation, not during it
 crate::recording | recording/ transport/replay/ observe/ viewer/ cli/ | of the transports, only replay reads recordings

@@ -144,6 +144,12 @@ impl AdmissionControl {
         }
     }
 
+    /// Has the link of a client that was registered before end when its credentials become invalid.
+    #[cfg(feature = "cluster")]
+    pub(in crate::cli) fn watch(&self, client: Link) -> Link {
+        guarded_link::watch(client, &self.gate, &self.limits)
+    }
+
     /// Registers a client that the gate has admitted. Its link ends when its credentials become
     /// invalid. The client counts until the permit is dropped.
     ///

@@ -67,6 +67,12 @@ impl CommandLine {
         }
     }
 
+    /// Whether it is that of this subcommand.
+    #[cfg(feature = "cluster")]
+    pub(in crate::cli) fn is_of(&self, name: &str) -> bool {
+        self.command.get_name() == name
+    }
+
     /// The effective configuration over that of a file.
     ///
     /// # Errors

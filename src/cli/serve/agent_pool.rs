@@ -133,6 +133,14 @@ impl ConnectionLimit {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl ConnectionLimit {
+    /// How many there are.
+    pub(super) fn taken(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);

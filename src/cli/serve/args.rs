@@ -48,6 +48,9 @@ pub(in crate::cli) struct Serve {
     pub(in crate::cli) agent_connect: Option<AgentConnectArgs>,
     #[command(flatten)]
     pub(in crate::cli) admission: AdmissionArgs,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(in crate::cli) cluster: crate::cli::cluster::ClusterArgs,
     /// Serve only this agent of the configuration file
     #[arg(long, value_name = "AGENT", hide = true)]
     pub(in crate::cli) only_agent: Option<String>,

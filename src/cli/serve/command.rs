@@ -9,7 +9,11 @@ use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
 
 use super::Serve;
+use super::agent_pool::ConnectionLimit;
 use super::listening::OpenListeners;
+#[cfg(feature = "cluster")]
+use super::many;
+use super::part::Role;
 use super::plan::{ActivePlan, plan};
 use super::server::Server;
 use super::systemd;
@@ -31,6 +35,9 @@ struct ServeLoop {
     /// The configuration file, if there is one, and its content at the start.
     place: Option<ConfigFile>,
     begun_with: Config,
+    /// What was read last.
+    file: Config,
+    role: Role,
     stop: StopSignals,
     traces: Option<Traces>,
     admin: Option<Admin>,
@@ -97,7 +104,12 @@ async fn serve(
     let again = Arc::new(Notify::new());
     shutdown::watch(stop.clone(), place.as_ref().map(|_| Arc::clone(&again)))?;
     let traces = args.common.start_traces()?;
-    let (mut listeners, active) = plan(effective, (&stop, traces.as_ref()), None)?;
+    let clients = ConnectionLimit::default();
+    #[cfg(feature = "cluster")]
+    let role: Role = many::start(args, line.is_of("gateway"), &clients).await?;
+    #[cfg(not(feature = "cluster"))]
+    let role: Role = None;
+    let (mut listeners, active) = plan(effective, (&stop, traces.as_ref(), &role), None)?;
     for (_, listener) in &mut listeners {
         listener.setup.inherited = sockets.clone();
     }
@@ -110,7 +122,7 @@ async fn serve(
     );
     let admin = admin.await?;
     let metrics = admin.as_ref().map(|admin| Arc::clone(admin.metrics()));
-    let server = Arc::new(Server::new(stop.clone(), metrics));
+    let server = Arc::new(Server::new(stop.clone(), metrics, clients, role.clone()));
     let (report, mut last) = mpsc::channel(1);
     let exit_when_idle = args.exit_when_idle;
     let mut serve_loop = ServeLoop {
@@ -118,7 +130,9 @@ async fn serve(
         active,
         line,
         place,
-        begun_with: file,
+        begun_with: file.clone(),
+        file,
+        role,
         stop,
         traces,
         admin,
@@ -143,6 +157,9 @@ async fn serve(
         recorders.announce(false);
     }
     serve_loop.update_admin();
+    if let Some(role) = &serve_loop.role {
+        Arc::clone(role).announce();
+    }
     serve_loop.sweeper = serve_loop.active.context.sweep();
     let idle = async {
         match exit_when_idle {
@@ -153,6 +170,9 @@ async fn serve(
     serve_loop.run(&again, idle).await;
     server.conversations.close();
     server.conversations.wait().await;
+    if let Some(role) = &serve_loop.role {
+        role.retire().await;
+    }
     if let Some(traces) = &serve_loop.traces {
         traces.finish();
     }
@@ -170,6 +190,13 @@ impl ServeLoop {
         systemd::ready(&self.status());
         let stop = self.stop.requested.clone();
         let mut idle = pin!(idle);
+        let role = self.role.clone();
+        let changed = || async {
+            match &role {
+                Some(role) => role.changed().await,
+                None => pending().await,
+            }
+        };
         loop {
             tokio::select! {
                 () = &mut idle => {
@@ -180,9 +207,13 @@ impl ServeLoop {
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
                 () = again.notified() => self.reload().await,
+                () = changed() => self.replan().await,
             }
         }
         systemd::stopping();
+        if let Some(role) = &self.role {
+            role.drain();
+        }
         self.listening.ended().await;
         self.update_admin();
     }
@@ -193,7 +224,7 @@ impl ServeLoop {
             return;
         };
         let metrics = admin.metrics();
-        admin.watch_links(plan.context.client.links.as_ref());
+        admin.watch_links(plan.context.agent.links.as_ref());
         plan.admission.gate().set_events(Arc::clone(metrics) as _);
         for agent in &plan.agents.all {
             // Its series exist before its first client, so that a first failure is an increase.
@@ -239,17 +270,8 @@ impl ServeLoop {
     /// which are printed, nothing changes.
     async fn follow(&mut self, place: &ConfigFile) -> Result<String, ExitCode> {
         let file = config::load(place)?;
-        let effective = effective(&self.line, &file)?;
-        let shared = (&self.stop, self.traces.as_ref());
-        let (listeners, active) = plan(&effective, shared, Some(&self.active))?;
-        self.attach_metrics(&active);
-        let followed = self.listening.follow(listeners).await;
-        followed.map_err(|error| exit::open_failed(&error))?;
-        if !Arc::ptr_eq(&active.admission, &self.active.admission) {
-            active.admission.activate();
-        }
-        self.sweeper = active.context.sweep();
-        self.active = active;
+        self.apply(&file).await?;
+        self.file = file.clone();
         let changed = ["log", "admin", "agent-connect", "traces"]
             .into_iter()
             .filter(|table| !file.keys.has_same(table, &self.begun_with.keys))
@@ -262,6 +284,31 @@ impl ServeLoop {
                 changed.join(", ")
             ),
         })
+    }
+
+    /// Applies a configuration. With faults, which are printed, nothing changes.
+    async fn apply(&mut self, file: &Config) -> Result<(), ExitCode> {
+        let effective = effective(&self.line, file)?;
+        let shared = (&self.stop, self.traces.as_ref(), &self.role);
+        let (listeners, active) = plan(&effective, shared, Some(&self.active))?;
+        self.attach_metrics(&active);
+        let followed = self.listening.follow(listeners).await;
+        followed.map_err(|error| exit::open_failed(&error))?;
+        if !Arc::ptr_eq(&active.admission, &self.active.admission) {
+            active.admission.activate();
+        }
+        self.sweeper = active.context.sweep();
+        self.active = active;
+        Ok(())
+    }
+
+    /// Serves the agents that hosts have now.
+    async fn replan(&mut self) {
+        let file = self.file.clone();
+        if self.apply(&file).await.is_ok() {
+            tracing::info!("the hosts have {} now", self.status());
+            systemd::ready(&self.status());
+        }
     }
 
     fn status(&self) -> String {

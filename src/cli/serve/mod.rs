@@ -16,7 +16,10 @@ mod agent_pool;
 mod args;
 mod command;
 mod listening;
+#[cfg(feature = "cluster")]
+mod many;
 mod on_disconnect;
+mod part;
 mod plan;
 mod server;
 mod systemd;

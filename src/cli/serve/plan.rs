@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::OnDisconnect;
 use super::agent_pool::{Agent, AgentPool, ListenerState};
+use super::part::Role;
 use crate::agent_connect::AgentConnectConfig;
 use crate::cli::admission::{AdmissionControl, local_key};
 use crate::cli::agent_connect::AgentConnectArgs;
@@ -86,7 +87,7 @@ impl ActivePlan {
 /// printed, and the exit code is returned.
 pub(super) fn plan(
     effective: &Effective,
-    (stop, traces): (&StopSignals, Option<&Traces>),
+    (stop, traces, role): (&StopSignals, Option<&Traces>, &Role),
     before: Option<&ActivePlan>,
 ) -> Result<(Listeners, ActivePlan), ExitCode> {
     let usage = |fault: String| exit::fail(exit::USAGE, &fault);
@@ -97,6 +98,9 @@ pub(super) fn plan(
     if context.client.links.is_some() && kept.is_some() {
         context.agent.links.clone_from(&kept);
         context.client.links = kept;
+    }
+    if let Some(role) = role {
+        role.set_up(&mut context, before.map(|plan| &plan.context));
     }
     context.client.detects_links = args.exit_when_idle.is_some();
     let parts = &config.listeners;
@@ -115,7 +119,7 @@ pub(super) fn plan(
     );
     let active = ActivePlan {
         admission: admission.map_err(|error| exit::open_failed(&error))?,
-        agents: agents(effective, &context, before.map(|plan| &plan.agents))?,
+        agents: agents(effective, &context, role, before.map(|plan| &plan.agents))?,
         workers: before.map_or_else(Workers::new, |plan| plan.workers.clone()),
         context,
     };
@@ -124,7 +128,8 @@ pub(super) fn plan(
         let state = state.map_err(|unknown| usage(format!("{}: {unknown}", part.endpoint)))?;
         Ok((part.endpoint.clone(), state))
     });
-    let states = states.collect::<Result<_, ExitCode>>()?;
+    let mut states = states.collect::<Result<Listeners, ExitCode>>()?;
+    states.extend(role.as_ref().and_then(|role| role.listener(&active)));
     Ok((states, active))
 }
 
@@ -132,10 +137,17 @@ pub(super) fn plan(
 fn agents(
     effective: &Effective,
     context: &RelayContext,
+    role: &Role,
     before: Option<&AgentPool>,
 ) -> Result<AgentPool, ExitCode> {
     let Effective { args, config, .. } = effective;
-    if config.agents.is_empty() {
+    let elsewhere = role.as_ref().and_then(|role| role.agents()).transpose();
+    let elsewhere = elsewhere.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
+    if elsewhere.is_some() && !config.agents.is_empty() {
+        let fault = "a gateway has no agents of its own; run `acp-relay serve` for them";
+        return Err(exit::fail(exit::USAGE, &fault));
+    }
+    if config.agents.is_empty() && elsewhere.is_none() {
         // Has the remedy.
         let none = endpoints::agent(None, Vec::new(), "serve --agent ENDPOINT");
         let none = none.err().unwrap_or_default();
@@ -143,11 +155,16 @@ fn agents(
         return Err(exit::fail(exit::USAGE, &fault));
     }
     let (mut all, mut code) = (Vec::new(), None);
-    for part in &config.agents {
+    for part in elsewhere.as_ref().unwrap_or(&config.agents) {
         // Detached conversations are kept, and clients stay counted.
         let old = before.and_then(|pool| pool.all.iter().find(|old| old.part.name == part.name));
         match agent(args, context, part, old) {
-            Ok(agent) => all.push(Arc::new(agent)),
+            Ok(mut agent) => {
+                if let Some(role) = role {
+                    role.set_up_agent(&mut agent.context.agent);
+                }
+                all.push(Arc::new(agent));
+            }
             Err((failed, fault)) => {
                 let name = part.name.as_ref().map(|name| format!("agents.{name}: "));
                 let fault = format!("{}{fault}", name.unwrap_or_default());

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::agent_pool::{Agent, ConnectionLimit, ConnectionSlot, ListenerState};
+use super::part::Role;
 use super::terminal::Visit;
 use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
@@ -39,6 +40,7 @@ pub(super) struct Server {
     rejecting: Semaphore,
     /// Counts clients, if metrics are collected.
     metrics: Option<Arc<Metrics>>,
+    role: Role,
     count: AtomicU64,
 }
 
@@ -54,12 +56,19 @@ struct Warnings {
 type Admitted<'s> = (Link, &'s Arc<Agent>, (Permit, ConnectionSlot));
 
 impl Server {
-    pub(super) fn new(stop: StopSignals, metrics: Option<Arc<Metrics>>) -> Self {
+    /// A server without clients, which `clients` counts.
+    pub(super) fn new(
+        stop: StopSignals,
+        metrics: Option<Arc<Metrics>>,
+        clients: ConnectionLimit,
+        role: Role,
+    ) -> Self {
         Self {
             stop,
             conversations: TaskTracker::new(),
             warnings: Warnings::default(),
-            clients: ConnectionLimit::default(),
+            clients,
+            role,
             rejecting: Semaphore::new(MAX_REJECTING),
             metrics,
             count: AtomicU64::new(0),
@@ -124,6 +133,17 @@ impl Server {
                 return code;
             }
         };
+        if client.peer.kind == PeerKind::Carrier {
+            if let Some(role) = self.role.as_ref().filter(|_| refusal.is_none()) {
+                // The link outlives this relay: another one passes it on.
+                let forward = self
+                    .stop
+                    .requested
+                    .run_until_cancelled(role.forward(client, listener));
+                forward.await;
+            }
+            return ExitCode::SUCCESS;
+        }
         let admitted = match refusal {
             Some(reason) => Err((client, reason)),
             None => admit(client, listener),
@@ -167,9 +187,12 @@ impl Server {
             PendingMetrics::new(metrics, transport, agent.display_name(), &agent.endpoint)
         });
         // Both are boxed, so that neither's memory is kept for the length of the other.
+        let role = self.role.as_ref();
+        let setup = role.and_then(|role| role.setup_for(&client.peer, agent));
+        let setup = setup.as_ref().unwrap_or(&context.agent);
         let mut reached = Box::pin(conversation::connect_agent(
             &agent.endpoint,
-            &context.agent,
+            setup,
             &self.stop,
         ));
         // Meanwhile the client gets signs of life.
@@ -180,6 +203,10 @@ impl Server {
         });
         match reached.await {
             Ok(link) => {
+                let client = match role {
+                    Some(role) => role.own(client, agent),
+                    None => client,
+                };
                 let observers = Observers::default();
                 let run = run_conversation(client, link, None, context, metrics, observers);
                 let end = Box::pin(run).await;
@@ -273,7 +300,7 @@ fn admit(client: Link, listener: &ListenerState) -> Result<Admitted<'_>, (Link, 
 }
 
 /// The agent that a client asks for, and a slot there.
-fn find_agent<'s>(
+pub(super) fn find_agent<'s>(
     client: &Link,
     listener: &'s ListenerState,
 ) -> Result<(&'s Arc<Agent>, ConnectionSlot), Reason> {

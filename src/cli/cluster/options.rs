@@ -1,0 +1,139 @@
+//! `--cluster` and its options.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::ServerAddr;
+use clap::Args;
+
+use crate::cluster::{GatewaySettings, HostSettings, NatsSettings, read_server};
+use crate::jsonrpc::Limits;
+use crate::transport::{Endpoint, Setup};
+
+/// Options of relays that work together on many machines.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Many machines")]
+pub(in crate::cli) struct ClusterArgs {
+    /// The NATS servers where hosts and gateways meet: nats://HOST[:PORT] or tls://HOST[:PORT],
+    /// several with commas
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = read_server)]
+    pub(in crate::cli) cluster: Vec<ServerAddr>,
+    /// A file with the credentials for NATS: a .creds file, or the seed of an nkey
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    cluster_credentials: Option<PathBuf>,
+    /// Authorities that the NATS servers' certificates may have besides the system's
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    cluster_ca: Option<PathBuf>,
+    /// Of a host: the public keys of the gateways that it trusts, one a line
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(in crate::cli) cluster_trust: Option<PathBuf>,
+    /// Of a host: its name, which its NATS account may be limited to [default: the machine's name]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    cluster_name: Option<String>,
+    /// Of a host: a label, which gateways can select
+    #[arg(long, value_name = "NAME=VALUE", requires = "cluster", value_parser = read_label)]
+    cluster_label: Vec<(String, String)>,
+    /// Of a host: how many conversations it takes [default: the limit `connections`]
+    #[arg(long, value_name = "COUNT", requires = "cluster")]
+    cluster_capacity: Option<usize>,
+    /// Of a host: where gateways reach one of its listeners, so that messages do not go through
+    /// NATS: wss://HOST:PORT
+    #[arg(long, value_name = "ENDPOINT", requires = "cluster")]
+    cluster_address: Option<Endpoint>,
+    /// Of a gateway: the file with the key that signs what it tells hosts; `acp-relay cluster key`
+    /// makes one
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(in crate::cli) cluster_key: Option<PathBuf>,
+    /// Of a gateway: a label that a host needs to be used
+    #[arg(long, value_name = "NAME=VALUE", requires = "cluster", value_parser = read_label)]
+    cluster_select: Vec<(String, String)>,
+}
+
+impl ClusterArgs {
+    /// Where the servers are, for a gateway or a host of this name.
+    pub(in crate::cli) fn nats(&self, name: &str) -> NatsSettings {
+        NatsSettings {
+            servers: self.cluster.clone(),
+            credentials: self.cluster_credentials.clone(),
+            ca: self.cluster_ca.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// What the host is, with these limits.
+    ///
+    /// # Errors
+    /// An option is missing, or has a value that cannot be used.
+    pub(in crate::cli) fn host(&self, limits: &Limits) -> Result<HostSettings, String> {
+        let trust = self.cluster_trust.clone();
+        let trust = trust.ok_or(
+            "a host needs the public keys of its gateways: --cluster-trust FILE, a line for each; \
+             `acp-relay cluster key` shows them",
+        )?;
+        if self.cluster_key.is_some() || !self.cluster_select.is_empty() {
+            return Err(
+                "--cluster-key and --cluster-select are for `acp-relay gateway`".to_owned(),
+            );
+        }
+        let address = self.cluster_address.clone();
+        if let Some(other) = address
+            .as_ref()
+            .filter(|at| !matches!(at, Endpoint::Http(_)))
+        {
+            return Err(format!(
+                "--cluster-address {other}: gateways connect to ws:// or wss://"
+            ));
+        }
+        let connections = limits.connections;
+        let capacity = self.cluster_capacity.unwrap_or(connections);
+        if capacity > connections {
+            return Err(format!(
+                "--cluster-capacity {capacity} is more than the limit `connections`, {connections}"
+            ));
+        }
+        let name = || {
+            rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned()
+        };
+        Ok(HostSettings {
+            name: self.cluster_name.clone().unwrap_or_else(name),
+            labels: labels(&self.cluster_label),
+            capacity,
+            address,
+            trust,
+            // Its stdin is closed, then come two signals.
+            stop: limits.stop_grace * 2 + Duration::from_secs(2),
+        })
+    }
+
+    /// What the gateway is, which connects to hosts directly with the settings `direct`.
+    ///
+    /// # Errors
+    /// An option is missing.
+    pub(in crate::cli) fn gateway(&self, direct: Setup) -> Result<GatewaySettings, String> {
+        if self.cluster.is_empty() {
+            return Err("a gateway needs the NATS servers: --cluster nats://HOST".to_owned());
+        }
+        let key = self.cluster_key.clone();
+        let key = key.ok_or(
+            "a gateway needs a key: `acp-relay cluster key FILE` makes one, for --cluster-key FILE",
+        )?;
+        Ok(GatewaySettings {
+            key,
+            select: labels(&self.cluster_select),
+            direct,
+        })
+    }
+}
+
+fn labels(given: &[(String, String)]) -> BTreeMap<String, String> {
+    given.iter().cloned().collect()
+}
+
+fn read_label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

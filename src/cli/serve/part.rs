@@ -1,0 +1,68 @@
+//! The part that a relay can have among many machines, as `serve` sees it.
+
+use std::sync::Arc;
+
+use super::agent_pool::{Agent, ListenerState};
+use super::plan::ActivePlan;
+use crate::cli::common::RelayContext;
+use crate::cli::config::AgentPart;
+use crate::transport::{BoxFuture, Endpoint, Link, Peer, Setup};
+
+/// The part of a relay, if it does not work alone.
+pub(super) type Role = Option<Arc<dyn Part>>;
+
+/// A part. Each can do some of this.
+pub(super) trait Part: Send + Sync {
+    /// The agents, if they are not those of the configuration.
+    fn agents(&self) -> Option<Result<Vec<AgentPart>, String>> {
+        None
+    }
+
+    /// Waits until [`Self::agents`] has others.
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Prepares the context of a plan; `before` is that of the one before.
+    fn set_up(&self, context: &mut RelayContext, before: Option<&RelayContext>);
+
+    /// Prepares how an agent is reached.
+    fn set_up_agent(&self, setup: &mut Setup) {
+        let _ = setup;
+    }
+
+    /// How an agent is reached for this client, where that depends on the client.
+    fn setup_for(&self, client: &Peer, agent: &Agent) -> Option<Setup> {
+        let _ = (client, agent);
+        None
+    }
+
+    /// The listener besides those of the configuration.
+    fn listener(&self, plan: &ActivePlan) -> Option<(Endpoint, ListenerState)> {
+        let _ = plan;
+        None
+    }
+
+    /// The link of a client of `agent` for its conversation here.
+    fn own(&self, client: Link, agent: &Agent) -> Link {
+        let _ = agent;
+        client
+    }
+
+    /// All listeners are open.
+    fn announce(self: Arc<Self>) {}
+
+    /// No new conversations begin.
+    fn drain(&self) {}
+
+    /// The relay ends.
+    fn retire(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Passes on the connection of a link that ends elsewhere.
+    fn forward<'p>(&'p self, carrier: Link, listener: &'p ListenerState) -> BoxFuture<'p, ()> {
+        let _ = (carrier, listener);
+        Box::pin(async {})
+    }
+}

@@ -1,0 +1,441 @@
+//! A gateway: it knows the hosts, finds one for a client and opens connections there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv;
+use futures_util::StreamExt as _;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{interval, sleep, timeout};
+use uuid::Uuid;
+
+use super::carrier::carrier;
+use super::host::HOSTS;
+use super::nats::{LEASE, Nats, RENEWAL};
+use super::placed::{Find, placed};
+use super::record::{Directory, HostRecord, Placement, VERSION};
+use super::request::{Answer, Request, carrier_subjects, subject};
+use super::sessions::{SessionDirectory, SessionRecord};
+use super::ticket::{Claims, Purpose, Signer};
+use crate::auth::{ONLY_AGENT, Principal};
+use crate::jsonrpc::{Limits, printable};
+use crate::transport::{
+    ConnectFuture, Dial, Endpoint, HttpEndpoint, Link, Links, OpenError, OpenErrorKind, Peer,
+    Setup, connect_link, current_time, websocket,
+};
+
+/// Time for a host to answer; then the next one is asked.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Before a watch that has ended begins again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What a gateway is.
+#[derive(Clone, Debug)]
+pub struct GatewaySettings {
+    /// The file with the seed of the key that signs its tickets.
+    pub key: PathBuf,
+    /// The labels that a host needs to be used.
+    pub select: BTreeMap<String, String>,
+    /// How direct connections to hosts are opened.
+    pub direct: Setup,
+}
+
+/// A gateway.
+pub struct Gateway {
+    nats: Nats,
+    bucket: kv::Store,
+    signer: Signer,
+    directory: Mutex<Directory>,
+    sessions: SessionDirectory,
+    agents: watch::Sender<BTreeSet<String>>,
+    direct: Setup,
+}
+
+/// Why there is no connection to a host.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum NotOpened {
+    /// The host has ended.
+    #[error("the host of the agent has ended, or could not reach NATS for 30 s")]
+    Gone,
+    /// It does not answer, or refuses; it may answer later.
+    #[error("{0}")]
+    Later(String),
+    /// The client may not do that.
+    #[error("{0}")]
+    Never(String),
+}
+
+impl Gateway {
+    /// Makes a gateway of this relay.
+    ///
+    /// # Errors
+    /// NATS or the key cannot be used.
+    pub async fn start(nats: Nats, settings: GatewaySettings) -> Result<Arc<Self>, OpenError> {
+        let signer = Signer::read(&settings.key);
+        let signer = signer
+            .map_err(|what| OpenError::new(OpenErrorKind::NoInput, settings.key.display(), what))?;
+        let gateway = Arc::new(Self {
+            bucket: nats.bucket(HOSTS).await?,
+            sessions: SessionDirectory::open(&nats).await?,
+            nats,
+            signer,
+            directory: Mutex::new(Directory::new(LEASE, settings.select)),
+            agents: watch::Sender::new(BTreeSet::new()),
+            direct: settings.direct,
+        });
+        // A client that comes first finds the agents.
+        gateway.load().await.map_err(|what| {
+            let what = format!("the hosts cannot be read ({what})");
+            OpenError::new(OpenErrorKind::Unavailable, HOSTS, what)
+        })?;
+        Ok(gateway)
+    }
+
+    async fn load(&self) -> Result<(), String> {
+        let mut hosts = self
+            .bucket
+            .keys()
+            .await
+            .map_err(|error| error.to_string())?;
+        while let Some(host) = hosts.next().await {
+            let host = host.map_err(|error| error.to_string())?;
+            let entry = self.bucket.entry(&host).await;
+            if let Some(entry) = entry.map_err(|error| error.to_string())? {
+                self.heard(&entry);
+            }
+        }
+        self.update_agents();
+        Ok(())
+    }
+
+    fn update_agents(&self) {
+        let agents = self.directory.lock().agents(Instant::now());
+        self.agents.send_if_modified(|known| {
+            let is_new = *known != agents;
+            *known = agents;
+            is_new
+        });
+    }
+
+    /// The hosts, by their ids, with what each says of itself.
+    #[must_use]
+    pub fn hosts(&self) -> BTreeMap<String, HostRecord> {
+        self.directory.lock().all(Instant::now())
+    }
+
+    /// The agents of all hosts, by name.
+    #[must_use]
+    pub fn agents(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.agents.subscribe()
+    }
+
+    /// Follows what hosts say of themselves until the future is dropped.
+    pub async fn follow(&self) {
+        let mut ticks = interval(RENEWAL);
+        loop {
+            let watch = self.bucket.watch_with_history(">").await;
+            let mut watch = match watch {
+                Ok(watch) => watch,
+                Err(error) => {
+                    tracing::error!("the hosts cannot be watched: {error}");
+                    sleep(AGAIN).await;
+                    continue;
+                }
+            };
+            loop {
+                tokio::select! {
+                    entry = watch.next() => match entry {
+                        Some(Ok(entry)) => self.heard(&entry),
+                        Some(Err(error)) => tracing::warn!("watching the hosts: {error}"),
+                        None => break,
+                    },
+                    _ = ticks.tick() => {}
+                }
+                self.update_agents();
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    fn heard(&self, entry: &kv::Entry) {
+        let mut directory = self.directory.lock();
+        if entry.operation != kv::Operation::Put {
+            directory.gone(&entry.key);
+        } else if let Err(why) = directory.heard(&entry.key, &entry.value, Instant::now()) {
+            let host = printable(entry.key.as_bytes());
+            tracing::warn!(host, "a host is not used: {why}");
+        }
+    }
+
+    /// Opens a connection for a new link to a host with that agent: the least loaded one that
+    /// accepts it.
+    pub(super) async fn begin(
+        &self,
+        who: &Principal,
+        agent: &str,
+        limits: &Limits,
+    ) -> Result<(String, Link), NotOpened> {
+        let candidates = self.directory.lock().candidates(agent, Instant::now());
+        let mut why = "no host has this agent now".to_owned();
+        for placement in candidates {
+            match self
+                .open(&placement, who, agent, Purpose::Begin, limits)
+                .await
+            {
+                Ok(link) => {
+                    self.directory.lock().placed(&placement.host);
+                    return Ok((placement.host, link));
+                }
+                Err(NotOpened::Never(why)) => return Err(NotOpened::Never(why)),
+                Err(error) => {
+                    let host = &placement.host;
+                    tracing::info!(host, "the next host is asked: {error}");
+                    why = error.to_string();
+                }
+            }
+        }
+        Err(NotOpened::Later(why))
+    }
+
+    /// Opens a connection for a link that a host has.
+    pub(super) async fn resume(
+        &self,
+        host: &str,
+        who: &Principal,
+        agent: &str,
+        limits: &Limits,
+    ) -> Result<Link, NotOpened> {
+        let found = self.directory.lock().find(host, Instant::now());
+        match found {
+            Some(placement) => {
+                self.open(&placement, who, agent, Purpose::Resume, limits)
+                    .await
+            }
+            // What it says of itself would have come by now.
+            None if self.nats.connected_for() > RENEWAL * 2 => Err(NotOpened::Gone),
+            None => Err(NotOpened::Later("the hosts are not known yet".to_owned())),
+        }
+    }
+
+    async fn open(
+        &self,
+        to: &Placement,
+        who: &Principal,
+        agent: &str,
+        purpose: Purpose,
+        limits: &Limits,
+    ) -> Result<Link, NotOpened> {
+        let claims = Claims::of(who, agent, &to.host, purpose, current_time().unix);
+        let claims = claims.ok_or_else(|| {
+            NotOpened::Never("agents on other machines need a client with credentials".to_owned())
+        })?;
+        if let Some(address) = &to.address {
+            match self.open_direct(&claims, address).await {
+                Err(NotOpened::Later(why)) => {
+                    tracing::warn!(host = to.host, "not reached directly, NATS is used: {why}");
+                }
+                opened => return opened,
+            }
+        }
+        let random = Uuid::new_v4().simple().to_string();
+        let [others, own] = carrier_subjects(&to.host, &random);
+        let parts = self.nats.client.subscribe(own).await;
+        let parts = parts.map_err(|error| NotOpened::Later(error.to_string()))?;
+        let claims = Claims {
+            nonce: random.clone(),
+            ..claims
+        };
+        match self.ask(&claims, Some(random)).await? {
+            Answer::Open => {
+                let peer = Peer::remote(format!("cluster:{}", to.host), false);
+                Ok(carrier(&self.nats, parts, others, peer, limits))
+            }
+            answer => Err(refused(answer)),
+        }
+    }
+
+    /// Connects to the address that a host has given.
+    async fn open_direct(&self, claims: &Claims, address: &str) -> Result<Link, NotOpened> {
+        let later = |what: String| NotOpened::Later(what);
+        let Ok(Endpoint::Http(web)) = address.parse::<Endpoint>() else {
+            return Err(later(format!(
+                "{} is no address of a host",
+                printable(address.as_bytes())
+            )));
+        };
+        let pass = match self.ask(claims, None).await? {
+            Answer::Pass(pass) => pass,
+            answer => return Err(NotOpened::Never(refused(answer).to_string())),
+        };
+        let path = match &*claims.agent {
+            ONLY_AGENT => web.path.clone(),
+            name => format!("/agents/{name}{}", web.path),
+        };
+        let to = Endpoint::Http(HttpEndpoint { path, ..web });
+        let mut setup = self.direct.clone();
+        setup.request_headers.set_bearer(&pass).map_err(later)?;
+        let opened = timeout(ANSWER, websocket::connect_carrier(&to, &setup)).await;
+        let opened = opened.map_err(|_| later("no answer came in time".to_owned()))?;
+        opened.map_err(|error| later(error.to_string()))
+    }
+
+    /// Asks the host of a ticket.
+    async fn ask(&self, claims: &Claims, carrier: Option<String>) -> Result<Answer, NotOpened> {
+        let later = |what: String| NotOpened::Later(what);
+        let request = Request {
+            v: VERSION,
+            ticket: self.signer.sign(claims).map_err(later)?,
+            carrier,
+        };
+        let request = serde_json::to_vec(&request).map_err(|error| later(error.to_string()))?;
+        let answer = self
+            .nats
+            .client
+            .request(subject(&claims.host), request.into());
+        let answer = timeout(ANSWER, answer).await;
+        let answer = answer.map_err(|_| later("the host did not answer".to_owned()))?;
+        let answer = answer.map_err(|error| later(format!("the host did not answer ({error})")))?;
+        serde_json::from_slice(&answer.payload)
+            .map_err(|error| later(format!("the host's answer is not understood ({error})")))
+    }
+
+    /// The living sessions of all principals.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn sessions(&self) -> Result<Vec<SessionRecord>, String> {
+        self.sessions.all().await
+    }
+
+    /// Has nothing more placed on a host.
+    ///
+    /// # Errors
+    /// It is not there, or refuses.
+    pub async fn drain(&self, host: &str) -> Result<(), String> {
+        let own = Principal::user("gateway".into());
+        let claims = Claims::of(&own, "", host, Purpose::Drain, current_time().unix);
+        let claims = claims.ok_or("no ticket")?;
+        match self
+            .ask(&claims, None)
+            .await
+            .map_err(|error| error.to_string())?
+        {
+            Answer::Done => Ok(()),
+            answer => Err(refused(answer).to_string()),
+        }
+    }
+}
+
+fn refused(answer: Answer) -> NotOpened {
+    NotOpened::Later(match answer {
+        Answer::Refused(why) => format!("the host refuses: {}", printable(why.as_bytes())),
+        _ => "the host answers something else".to_owned(),
+    })
+}
+
+/// A client of this gateway, and the agent that it asks for.
+#[derive(Clone)]
+struct Wanted {
+    gateway: Arc<Gateway>,
+    who: Arc<Principal>,
+    agent: String,
+    links: Arc<Links>,
+    limits: Arc<Limits>,
+}
+
+/// Opens a link to an agent on a host for a client whose principal is among the settings.
+pub(super) fn connect<'a>(to: &'a Endpoint, setup: &'a Setup) -> ConnectFuture<'a> {
+    Box::pin(async move {
+        let fail = |what: &str| OpenError::new(OpenErrorKind::Usage, to, what);
+        let gateway = setup.extensions.get::<Arc<Gateway>>();
+        let gateway = gateway.ok_or_else(|| fail("this relay is no gateway"))?;
+        let who = setup.extensions.get::<Arc<Principal>>();
+        let who = who.ok_or_else(|| fail("the client has no principal"))?;
+        let links = setup.links.as_ref();
+        let links =
+            links.ok_or_else(|| fail("a gateway keeps links: start it without --no-link"))?;
+        let Endpoint::Cluster(agent) = to else {
+            return Err(OpenError::wrong_scheme(to));
+        };
+        let wanted = Wanted {
+            gateway: Arc::clone(gateway),
+            who: Arc::clone(who),
+            agent: agent.clone(),
+            links: Arc::clone(links),
+            limits: Arc::clone(&setup.limits),
+        };
+        let begun = gateway.begin(who, agent, &setup.limits).await;
+        let (host, first) = begun.map_err(|error| open_error(agent, &error))?;
+        let link = wanted.clone().link(host.clone(), first).await?;
+        let find: Find = Box::new(move |session| {
+            let (wanted, host) = (wanted.clone(), host.clone());
+            Box::pin(async move { wanted.find(&session, &host).await })
+        });
+        Ok(placed(link, &setup.limits, find))
+    })
+}
+
+impl Wanted {
+    /// The link that begins on a host with this connection.
+    async fn link(self, host: String, first: Link) -> Result<Link, OpenError> {
+        let (links, limits) = (Arc::clone(&self.links), Arc::clone(&self.limits));
+        let dial: Dial = Arc::new(move || {
+            let (wanted, host) = (self.clone(), host.clone());
+            Box::pin(async move {
+                let Self {
+                    gateway,
+                    who,
+                    agent,
+                    limits,
+                    ..
+                } = &wanted;
+                let link = gateway.resume(&host, who, agent, limits).await;
+                link.map(Some).map_err(|error| open_error(agent, &error))
+            })
+        });
+        connect_link(first, dial, &links, &limits).await
+    }
+
+    /// A link to the host where a session lives, if that is another one than `here`.
+    async fn find(self, session: &str, here: &str) -> Result<Option<Link>, String> {
+        let Self {
+            gateway,
+            who,
+            agent,
+            limits,
+            ..
+        } = &self;
+        let found = gateway.sessions.find(who, session).await?;
+        let Some(host) = found.map(|found| found.host).filter(|host| host != here) else {
+            return Ok(None);
+        };
+        let first = gateway.resume(&host, who, agent, limits).await;
+        let first = first.map_err(|error| error.to_string())?;
+        let link = self.clone().link(host, first).await;
+        link.map(Some).map_err(|error| error.to_string())
+    }
+}
+
+fn open_error(agent: &str, error: &NotOpened) -> OpenError {
+    let (kind, remedy) = match error {
+        NotOpened::Gone => (OpenErrorKind::Forbidden, "Load the session again"),
+        NotOpened::Never(_) => (OpenErrorKind::Forbidden, "Authenticate with a token"),
+        NotOpened::Later(_) => (
+            OpenErrorKind::Overloaded,
+            "Try again later; `acp-relay cluster hosts` shows what the hosts have",
+        ),
+    };
+    OpenError::new(kind, format!("cluster:{agent}"), error.to_string()).with_remedy(remedy)
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,282 @@
+//! The connection to the NATS servers, and the buckets on them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::{self, kv, stream};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::request::name_part;
+use crate::transport::{OpenError, OpenErrorKind};
+
+/// How long an entry of a bucket is valid without a renewal.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+/// Between two renewals.
+pub(super) const RENEWAL: Duration = Duration::from_secs(5);
+/// Messages that wait in a subscription: those of a whole window of a link, which are mostly longer
+/// than 40 bytes.
+const WAITING: usize = 1 << 17;
+/// How often a bucket is tried again, and after which time: servers that have just started elect a
+/// leader first.
+const TRIES: u32 = 3;
+const AGAIN: Duration = Duration::from_secs(1);
+/// Time for an answer of a server.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Where the servers are, and who connects.
+#[derive(Clone, Debug)]
+pub struct NatsSettings {
+    /// The servers.
+    pub servers: Vec<ServerAddr>,
+    /// A file with credentials: a JWT and a seed, or a seed alone.
+    pub credentials: Option<PathBuf>,
+    /// Authorities that are trusted besides the system's, in PEM.
+    pub ca: Option<PathBuf>,
+    /// `gateway` or the name of a host, with which the subjects of answers begin.
+    pub name: String,
+}
+
+/// A connection to the servers; clones share it.
+#[derive(Clone)]
+pub struct Nats {
+    pub(super) client: Client,
+    period: Arc<Mutex<Period>>,
+    servers: String,
+}
+
+/// The time since the servers were connected last.
+struct Period {
+    over: CancellationToken,
+    since: Instant,
+}
+
+/// Reads the address of a server.
+///
+/// # Errors
+/// It is none.
+pub fn read_server(text: &str) -> Result<ServerAddr, String> {
+    let address = text.parse::<ServerAddr>();
+    let address = address.map_err(|error| format!("{error}; expected nats://HOST[:PORT]"))?;
+    match address.scheme() {
+        "nats" | "tls" => Ok(address),
+        other => Err(format!(
+            "{other:?} is no scheme of NATS; expected nats:// or tls://"
+        )),
+    }
+}
+
+impl Nats {
+    /// Connects to one of the servers, and to another one whenever that is lost.
+    ///
+    /// # Errors
+    /// None is reached, or they refuse.
+    pub async fn connect(settings: &NatsSettings) -> Result<Self, OpenError> {
+        let servers: Vec<String> = settings.servers.iter().map(show).collect();
+        let servers = servers.join(",");
+        let fail = |kind, what: String, remedy: &str| {
+            OpenError::new(kind, &servers, what).with_remedy(remedy)
+        };
+        let period = Arc::new(Mutex::new(Period::new()));
+        let events = Arc::clone(&period);
+        let mut options = ConnectOptions::new()
+            .name(format!("acp-relay {}", settings.name))
+            .custom_inbox_prefix(format!("_INBOX_acp_{}", name_part(&settings.name)))
+            .subscription_capacity(WAITING)
+            .request_timeout(Some(ANSWER))
+            .event_callback(move |event| {
+                let period = Arc::clone(&events);
+                async move { period.lock().on_event(&event) }
+            });
+        if let Some(path) = &settings.credentials {
+            let read = std::fs::read_to_string(path);
+            let given = read.and_then(|text| match text.trim().starts_with("SU") {
+                true => Ok(options.nkey(text.trim().to_owned())),
+                false => options.credentials(&text),
+            });
+            options = given.map_err(|error| {
+                let what = format!(
+                    "the credentials {} cannot be used ({error})",
+                    path.display()
+                );
+                let remedy = "Give a file that `nsc generate creds` or `nk -gen user` writes";
+                fail(OpenErrorKind::NoInput, what, remedy)
+            })?;
+        }
+        // A password in an address, which NATS's own tools take as well.
+        let mut servers_with = settings.servers.iter();
+        if let Some((user, password)) =
+            servers_with.find_map(|server| server.username().zip(server.password()))
+        {
+            options = options.user_and_password(user.to_owned(), password.to_owned());
+        }
+        if let Some(path) = &settings.ca {
+            options = options.add_root_certificates(path.clone());
+        }
+        let client = options.connect(settings.servers.clone()).await;
+        let client = client.map_err(|error| match error.kind() {
+            async_nats::ConnectErrorKind::Authentication
+            | async_nats::ConnectErrorKind::AuthorizationViolation => fail(
+                OpenErrorKind::Forbidden,
+                format!("NATS refuses the credentials ({error})"),
+                "Check --cluster-credentials and the server's accounts: acp-relay assets print nats/cluster.conf",
+            ),
+            _ => fail(
+                OpenErrorKind::Unavailable,
+                format!("no NATS server is reached ({error})"),
+                "Start the servers first, or check --cluster",
+            ),
+        })?;
+        Ok(Self {
+            client,
+            period,
+            servers,
+        })
+    }
+
+    /// Cancelled when the connection is lost that is open now.
+    pub(super) fn lost(&self) -> CancellationToken {
+        self.period.lock().over.clone()
+    }
+
+    /// For how long the servers have been connected without a break.
+    pub(super) fn connected_for(&self) -> Duration {
+        match self.client.connection_state() {
+            State::Connected => self.period.lock().since.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The bucket of that name, whose entries are valid for a lease; it is made if there is none.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(super) async fn bucket(&self, name: &str) -> Result<kv::Store, OpenError> {
+        let mut tries = 0;
+        loop {
+            match self.open_bucket(name).await {
+                Err(error) if error.kind == OpenErrorKind::Unavailable && tries < TRIES => {
+                    tracing::info!("{error}; it is tried again");
+                    tries += 1;
+                    sleep(AGAIN).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    async fn open_bucket(&self, name: &str) -> Result<kv::Store, OpenError> {
+        let jetstream = jetstream::new(self.client.clone());
+        let fail = |kind, what: String, remedy: &str| {
+            let what = format!("the bucket {name} cannot be used: {what}");
+            Err(OpenError::new(kind, &self.servers, what).with_remedy(remedy))
+        };
+        match jetstream.get_stream(format!("KV_{name}")).await {
+            Ok(stream) => {
+                let found = &stream.cached_info().config;
+                if found.max_age != LEASE || found.max_messages_per_subject != 1 {
+                    let what = format!(
+                        "it is not of this version (maximum age {:?}, history {})",
+                        found.max_age, found.max_messages_per_subject
+                    );
+                    let remedy =
+                        "Delete it if no other program uses it (nats kv del), and start again";
+                    return fail(OpenErrorKind::Protocol, what, remedy);
+                }
+            }
+            Err(error) if matches!(error.kind(), GetStreamErrorKind::JetStream(ref error) if error.code() == 404) =>
+            {
+                let mut made = Ok(());
+                // A cluster of servers keeps three copies; one server can only keep one.
+                for num_replicas in [3, 1] {
+                    // `create_key_value` asks for more than old servers and small accounts answer.
+                    let config = stream::Config {
+                        name: format!("KV_{name}"),
+                        subjects: vec![format!("$KV.{name}.>")],
+                        max_messages_per_subject: 1,
+                        max_age: LEASE,
+                        discard: stream::DiscardPolicy::New,
+                        allow_rollup: true,
+                        deny_delete: true,
+                        allow_direct: true,
+                        num_replicas,
+                        ..stream::Config::default()
+                    };
+                    made = jetstream.create_stream(config).await.map(drop);
+                    if made.is_ok() {
+                        break;
+                    }
+                }
+                if let Err(error) = made {
+                    let remedy = "Enable JetStream on the servers, and let this account use it";
+                    return fail(OpenErrorKind::Unavailable, error.to_string(), remedy);
+                }
+            }
+            Err(error) => {
+                let remedy = "Enable JetStream on the servers, and let this account use it";
+                return fail(OpenErrorKind::Unavailable, error.to_string(), remedy);
+            }
+        }
+        let store = jetstream.get_key_value(name).await;
+        store.or_else(|error| {
+            fail(
+                OpenErrorKind::Unavailable,
+                error.to_string(),
+                "Check the servers' log",
+            )
+        })
+    }
+}
+
+impl Period {
+    fn new() -> Self {
+        Self {
+            over: CancellationToken::new(),
+            since: Instant::now(),
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        match event {
+            Event::Connected => {
+                if self.over.is_cancelled() {
+                    *self = Self::new();
+                }
+                tracing::info!("NATS is connected");
+            }
+            Event::Disconnected => {
+                self.over.cancel();
+                tracing::warn!("the connection to NATS is lost; connecting again");
+            }
+            Event::SlowConsumer(_) => {
+                tracing::warn!("NATS has dropped messages; their links send them again");
+            }
+            Event::ServerError(error) => tracing::error!("NATS: {error}"),
+            event => tracing::info!("NATS: {event}"),
+        }
+    }
+}
+
+/// An address without the password in it.
+fn show(address: &ServerAddr) -> String {
+    format!(
+        "{}://{}:{}",
+        address.scheme(),
+        address.host(),
+        address.port()
+    )
+}
+
+impl fmt::Debug for Nats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nats")
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! A gateway's link to the agent of a client, on the host where the client's session lives: which
+//! session that is shows after the client has been answered by an agent, so the host may change once.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout};
+
+use crate::jsonrpc::framing::Decoded;
+use crate::jsonrpc::{CloseReason, Frame, Kind, Limits, Scanned, Scanner, named_session};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
+
+/// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
+pub(super) type Find =
+    Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<Link>, String>> + Send>;
+
+/// Methods after which a client stays where it is.
+const STAYS: [&str; 3] = ["session/new", "session/fork", "session/prompt"];
+/// Methods by which it enters a session that there is.
+const ENTERS: [&str; 2] = ["session/load", "session/resume"];
+
+struct Shared {
+    link: Link,
+    find: Find,
+    scanner: Scanner,
+    /// Time for the agent of the other host to answer.
+    within: Duration,
+    /// The client's `initialize`.
+    initialize: Option<Frame>,
+    is_settled: bool,
+    /// The change of hosts that is under way, and the request that waits until it is over.
+    moving: Option<BoxFuture<'static, Result<Option<Link>, String>>>,
+    held: Option<Frame>,
+    reader: Option<Waker>,
+}
+
+/// A half of the link, or its guard.
+struct Part(Arc<Mutex<Shared>>);
+
+/// A link that begins as `link`.
+pub(super) fn placed(link: Link, limits: &Arc<Limits>, find: Find) -> Link {
+    let peer: Peer = link.peer.clone();
+    let shared = Arc::new(Mutex::new(Shared {
+        link,
+        find,
+        scanner: Scanner::new(Arc::clone(limits)),
+        within: limits.handshake,
+        initialize: None,
+        is_settled: false,
+        moving: None,
+        held: None,
+        reader: None,
+    }));
+    let part = || Part(Arc::clone(&shared));
+    Link::new(peer, part(), part(), part())
+}
+
+impl Shared {
+    fn send(&mut self, mut frame: Frame) -> Result<(), LinkError> {
+        if !self.is_settled
+            && let Scanned::Message(at) = self.scanner.scan(&mut frame)
+            && at.kind == Kind::Request
+        {
+            let method = at.method(&frame).into_owned();
+            let session = named_session(&frame, &at).map(|name| name.into_owned());
+            if method == "initialize" {
+                self.initialize = Some(frame.clone());
+            }
+            self.is_settled = STAYS.contains(&&*method);
+            if ENTERS.contains(&&*method)
+                && let (Some(session), Some(initialize)) = (session, self.initialize.take())
+            {
+                self.is_settled = true;
+                let found = (self.find)(session);
+                let within = self.within;
+                let moved = async move {
+                    let Some(mut link) = found.await? else {
+                        return Ok(None);
+                    };
+                    let sent = link.send(initialize).await;
+                    sent.map_err(|error| error.to_string())?;
+                    // The client has the answer of another process of the same agent.
+                    match timeout(within, link.receive()).await {
+                        Ok(Some(Ok(Decoded::Frame(_)))) => Ok(Some(link)),
+                        _ => Err("its agent does not answer".to_owned()),
+                    }
+                };
+                self.moving = Some(Box::pin(moved));
+                self.held = Some(frame);
+                return Ok(());
+            }
+        }
+        self.link.tx.start_send(frame)
+    }
+
+    /// Ready when the client is where it has to be.
+    fn poll_moved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        if let Some(moving) = &mut self.moving {
+            let Poll::Ready(moved) = moving.as_mut().poll(cx) else {
+                return Poll::Pending;
+            };
+            self.moving = None;
+            match moved {
+                Ok(Some(link)) => self.link = link,
+                Ok(None) => {}
+                // The host that is open answers, and knows why not.
+                Err(why) => tracing::warn!("the host of a session is not reached: {why}"),
+            }
+        }
+        if self.held.is_some() {
+            match self.link.tx.poll_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                other => return other,
+            }
+            if let Some(frame) = self.held.take() {
+                self.link.tx.start_send(frame)?;
+            }
+            self.reader.take().into_iter().for_each(Waker::wake);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl FrameStream for Part {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        let mut shared = self.0.lock();
+        if shared.held.is_some() {
+            shared.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        shared.link.rx.poll_next(cx)
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.0.lock().link.rx.poll_lost(cx)
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        self.0.lock().link.rx.ended_cleanly()
+    }
+}
+
+impl FrameSink for Part {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let mut shared = self.0.lock();
+        match shared.poll_moved(cx) {
+            Poll::Ready(Ok(())) => shared.link.tx.poll_ready(cx),
+            other => other,
+        }
+    }
+
+    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
+        self.0.lock().send(frame)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        let mut shared = self.0.lock();
+        match shared.poll_moved(cx) {
+            Poll::Ready(Ok(())) => shared.link.tx.poll_flush(cx),
+            other => other,
+        }
+    }
+
+    fn poll_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        why: CloseReason,
+    ) -> Poll<Result<(), LinkError>> {
+        self.0.lock().link.tx.poll_close(cx, why)
+    }
+}
+
+impl LinkGuard for Part {
+    fn away(&self) -> Option<(Instant, usize)> {
+        self.0.lock().link.guard.away()
+    }
+
+    fn unacknowledged(&self) -> usize {
+        self.0.lock().link.guard.unacknowledged()
+    }
+}

@@ -1,0 +1,194 @@
+//! What hosts say of themselves, and where a new conversation is placed. No clock: times are
+//! arguments.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// The version of records and requests.
+pub(super) const VERSION: u32 = 1;
+
+/// How long the name of an agent is known after its last host: a client that comes back meanwhile is
+/// told to try again, and not that there is no such agent.
+const NAMES: Duration = Duration::from_secs(600);
+
+/// What a host says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// The version of the record.
+    pub v: u32,
+    /// The labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Its agents, by name.
+    pub agents: BTreeSet<String>,
+    /// How many conversations it takes.
+    pub capacity: usize,
+    /// How many it has.
+    pub open: usize,
+    /// Whether it takes no new ones.
+    #[serde(default)]
+    pub draining: bool,
+    /// Where gateways reach it without NATS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The version of its program.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// The hosts that a gateway knows, by their ids.
+#[derive(Debug)]
+pub struct Directory {
+    hosts: HashMap<String, Known>,
+    /// The agents, and when a host was last valid that has them.
+    agents: HashMap<String, Instant>,
+    lease: Duration,
+    /// The labels that a host needs to be used.
+    select: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    record: HostRecord,
+    /// When it came.
+    at: Instant,
+    /// The conversations that were placed since.
+    placed: usize,
+}
+
+/// Where a conversation can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The id of the host.
+    pub host: String,
+    /// Its address, if it has one.
+    pub address: Option<String>,
+}
+
+impl Directory {
+    /// No hosts yet; an entry is valid for `lease`.
+    #[must_use]
+    pub fn new(lease: Duration, select: BTreeMap<String, String>) -> Self {
+        Self {
+            hosts: HashMap::new(),
+            agents: HashMap::new(),
+            lease,
+            select,
+        }
+    }
+
+    /// Takes what a host says of itself, at the time `now`.
+    ///
+    /// # Errors
+    /// It is not understood; then the host is not used.
+    pub fn heard(&mut self, host: &str, record: &[u8], now: Instant) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let read = || {
+            let Version { v } =
+                serde_json::from_slice(record).map_err(|error| error.to_string())?;
+            if v != VERSION {
+                return Err(format!(
+                    "its record is of version {v}, and {VERSION} is known here"
+                ));
+            }
+            serde_json::from_slice(record).map_err(|error| error.to_string())
+        };
+        let record = read().inspect_err(|_| self.gone(host))?;
+        let known = Known {
+            record,
+            at: now,
+            placed: 0,
+        };
+        self.hosts.insert(host.to_owned(), known);
+        Ok(())
+    }
+
+    /// A host has ended.
+    pub fn gone(&mut self, host: &str) {
+        self.hosts.remove(host);
+    }
+
+    /// A host, if its entry is valid.
+    #[must_use]
+    pub fn find(&self, host: &str, now: Instant) -> Option<Placement> {
+        let known = self
+            .hosts
+            .get(host)
+            .filter(|known| self.is_valid(known, now));
+        known.map(|known| known.placement(host))
+    }
+
+    /// The hosts that can take a new conversation with that agent, the least loaded first.
+    #[must_use]
+    pub fn candidates(&self, agent: &str, now: Instant) -> Vec<Placement> {
+        let mut found: Vec<(&String, &Known)> = self
+            .hosts
+            .iter()
+            .filter(|(_, known)| self.is_valid(known, now) && !known.record.draining)
+            .filter(|(_, known)| known.record.agents.contains(agent) && self.is_selected(known))
+            .collect();
+        found.sort_by(|(a, left), (b, right)| {
+            left.load().total_cmp(&right.load()).then_with(|| a.cmp(b))
+        });
+        let found = found.into_iter();
+        found.map(|(host, known)| known.placement(host)).collect()
+    }
+
+    /// A conversation was placed on a host.
+    pub fn placed(&mut self, host: &str) {
+        if let Some(known) = self.hosts.get_mut(host) {
+            known.placed += 1;
+        }
+    }
+
+    /// The agents of all hosts that are used. What is not valid any more is forgotten.
+    pub fn agents(&mut self, now: Instant) -> BTreeSet<String> {
+        let lease = self.lease;
+        self.hosts.retain(|_, known| now < known.at + lease);
+        let used = self.hosts.values().filter(|known| self.is_selected(known));
+        let names = used.flat_map(|known| known.record.agents.iter().cloned());
+        self.agents
+            .extend(names.map(|name| (name, now)).collect::<Vec<_>>());
+        self.agents.retain(|_, last| now < *last + NAMES);
+        self.agents.keys().cloned().collect()
+    }
+
+    /// What each valid entry says, by the ids of the hosts.
+    #[must_use]
+    pub fn all(&self, now: Instant) -> BTreeMap<String, HostRecord> {
+        let valid = self
+            .hosts
+            .iter()
+            .filter(|(_, known)| self.is_valid(known, now));
+        valid
+            .map(|(host, known)| (host.clone(), known.record.clone()))
+            .collect()
+    }
+
+    fn is_valid(&self, known: &Known, now: Instant) -> bool {
+        now < known.at + self.lease
+    }
+
+    fn is_selected(&self, known: &Known) -> bool {
+        let mut wanted = self.select.iter();
+        wanted.all(|(name, value)| known.record.labels.get(name) == Some(value))
+    }
+}
+
+impl Known {
+    fn load(&self) -> f64 {
+        (self.record.open.saturating_add(self.placed)) as f64 / self.record.capacity.max(1) as f64
+    }
+
+    fn placement(&self, host: &str) -> Placement {
+        Placement {
+            host: host.to_owned(),
+            address: self.record.address.clone(),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Which host a living session is on: the directory, and the leases of this host in it.
+//!
+//! # Why
+//!
+//! **A session has one owner.** It is claimed before a request that enters it reaches an agent, and
+//! the claim is renewed. A host that could not renew a claim stops the agent in time to be done when
+//! the servers forget the claim, by its own clock and counted from before the renewal was sent.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv;
+use data_encoding::HEXLOWER;
+use futures_util::StreamExt as _;
+use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use tokio::time::{interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::nats::{LEASE, Nats, RENEWAL};
+use super::record::VERSION;
+use crate::auth::Principal;
+use crate::transport::OpenError;
+
+/// The bucket of sessions.
+const SESSIONS: &str = "acp_sessions";
+/// Between two looks at the leases.
+const LOOK: Duration = Duration::from_secs(1);
+/// Renewals that are under way at a time.
+const AT_ONCE: usize = 64;
+
+/// The directory of sessions.
+#[derive(Clone)]
+pub(super) struct SessionDirectory {
+    bucket: kv::Store,
+}
+
+/// Where a session is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The version of the record.
+    pub v: u32,
+    /// The id of the host.
+    pub host: String,
+    /// The agent.
+    pub agent: String,
+}
+
+/// The sessions of a host.
+pub(super) struct OwnedSessions {
+    directory: SessionDirectory,
+    host: String,
+    owned: Mutex<HashMap<String, Owned>>,
+    lease: LeaseClock,
+}
+
+/// When a claim that is not renewed any more is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseClock {
+    valid: Duration,
+}
+
+#[derive(Debug)]
+struct Owned {
+    revision: u64,
+    value: bytes::Bytes,
+    /// Before the last renewal that succeeded was sent.
+    renewed: Instant,
+    lost: CancellationToken,
+    users: usize,
+}
+
+/// A claim to a session, which is given up when it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    key: String,
+    sessions: Arc<OwnedSessions>,
+    lost: CancellationToken,
+}
+
+impl LeaseClock {
+    /// For a host that needs the time `stop` to stop an agent.
+    #[must_use]
+    pub fn new(lease: Duration, stop: Duration) -> Self {
+        Self {
+            valid: lease.saturating_sub(stop),
+        }
+    }
+
+    /// Whether a claim that was last renewed then is over.
+    #[must_use]
+    pub fn is_over(&self, renewed: Instant, now: Instant) -> bool {
+        now >= renewed + self.valid
+    }
+}
+
+impl SessionDirectory {
+    /// The directory on these servers.
+    pub(super) async fn open(nats: &Nats) -> Result<Self, OpenError> {
+        let bucket = nats.bucket(SESSIONS).await?;
+        Ok(Self { bucket })
+    }
+
+    /// Where a session of a principal is, if it lives.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub(super) async fn find(
+        &self,
+        who: &Principal,
+        session: &str,
+    ) -> Result<Option<SessionRecord>, String> {
+        let entry = timeout(RENEWAL, self.bucket.get(key(who, session))).await;
+        let entry = entry.map_err(|_| "no answer came".to_owned())?;
+        let entry = entry.map_err(|error| error.to_string())?;
+        Ok(entry.and_then(|entry| serde_json::from_slice(&entry).ok()))
+    }
+
+    /// Where all living sessions are.
+    pub(super) async fn all(&self) -> Result<Vec<SessionRecord>, String> {
+        let mut found = Vec::new();
+        let mut keys = self
+            .bucket
+            .keys()
+            .await
+            .map_err(|error| error.to_string())?;
+        while let Some(key) = keys.next().await {
+            let key = key.map_err(|error| error.to_string())?;
+            let entry = self
+                .bucket
+                .get(&key)
+                .await
+                .map_err(|error| error.to_string())?;
+            found.extend(entry.and_then(|entry| serde_json::from_slice(&entry).ok()));
+        }
+        Ok(found)
+    }
+}
+
+impl OwnedSessions {
+    /// The sessions of a host, which begins without any.
+    pub(super) fn new(directory: SessionDirectory, host: String, stop: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            directory,
+            host,
+            owned: Mutex::default(),
+            lease: LeaseClock::new(LEASE, stop),
+        })
+    }
+
+    /// Claims a session for this host.
+    ///
+    /// # Errors
+    /// It is another host's, or the servers do not answer.
+    pub(super) async fn claim(
+        self: Arc<Self>,
+        who: Arc<Principal>,
+        session: String,
+        agent: String,
+    ) -> Result<Claim, String> {
+        let key = key(&who, &session);
+        if let Some(claim) = self.again(&key) {
+            return Ok(claim);
+        }
+        let record = SessionRecord {
+            v: VERSION,
+            host: self.host.clone(),
+            agent,
+        };
+        let value = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+        let value = bytes::Bytes::from(value);
+        let renewed = Instant::now();
+        let made = self.make(&key, &value);
+        let made = timeout(RENEWAL, made).await;
+        let revision = made.map_err(|_| "NATS does not answer".to_owned())??;
+        let lost = CancellationToken::new();
+        let mut owned = self.owned.lock();
+        let own = owned.entry(key.clone()).or_insert_with(|| Owned {
+            revision,
+            value,
+            renewed,
+            lost,
+            users: 0,
+        });
+        own.users += 1;
+        let lost = own.lost.clone();
+        drop(owned);
+        Ok(Claim {
+            key,
+            sessions: self,
+            lost,
+        })
+    }
+
+    /// Makes the entry of a session: its revision.
+    async fn make(&self, key: &str, value: &bytes::Bytes) -> Result<u64, String> {
+        let bucket = &self.directory.bucket;
+        let error = match bucket.create(key, value.clone()).await {
+            Ok(revision) => return Ok(revision),
+            Err(error) => error,
+        };
+        let entry = bucket.entry(key).await.map_err(|error| error.to_string())?;
+        let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else {
+            return Err(format!("it cannot be claimed now ({error})"));
+        };
+        match serde_json::from_slice::<SessionRecord>(&entry.value) {
+            // It was given up, and is not deleted yet.
+            Ok(found) if found.host == self.host => {
+                let update = bucket.update(key, value.clone(), entry.revision).await;
+                update.map_err(|error| error.to_string())
+            }
+            Ok(found) => Err(format!("it lives on the host {}", found.host)),
+            Err(error) => Err(format!("its entry is not understood ({error})")),
+        }
+    }
+
+    /// Another claim to a session that is this host's already.
+    fn again(self: &Arc<Self>, key: &str) -> Option<Claim> {
+        let mut owned = self.owned.lock();
+        let own = owned.get_mut(key).filter(|own| !own.lost.is_cancelled())?;
+        own.users += 1;
+        Some(Claim {
+            key: key.to_owned(),
+            lost: own.lost.clone(),
+            sessions: Arc::clone(self),
+        })
+    }
+
+    /// Renews the claims, and gives up those that cannot be renewed, until the future is dropped.
+    pub(super) async fn keep(&self) {
+        let renewals = async {
+            let mut ticks = interval(RENEWAL);
+            loop {
+                ticks.tick().await;
+                let keys: Vec<String> = self.owned.lock().keys().cloned().collect();
+                let renewals = futures_util::stream::iter(keys);
+                renewals
+                    .for_each_concurrent(AT_ONCE, |key| self.renew(key))
+                    .await;
+            }
+        };
+        let looks = async {
+            let mut ticks = interval(LOOK);
+            loop {
+                ticks.tick().await;
+                let now = Instant::now();
+                for own in self.owned.lock().values() {
+                    if self.lease.is_over(own.renewed, now) && !own.lost.is_cancelled() {
+                        tracing::error!("a session could not be renewed; its agent is stopped");
+                        own.lost.cancel();
+                    }
+                }
+            }
+        };
+        tokio::join!(renewals, looks);
+    }
+
+    async fn renew(&self, key: String) {
+        let found = self
+            .owned
+            .lock()
+            .get(&key)
+            .map(|own| (own.revision, own.value.clone()));
+        let Some((revision, value)) = found else {
+            return;
+        };
+        let renewed = Instant::now();
+        let update = self.directory.bucket.update(&key, value.clone(), revision);
+        let update = timeout(RENEWAL, update).await;
+        let error = match update {
+            Ok(Ok(revision)) => return self.renewed(&key, revision, Some(renewed)),
+            Ok(Err(error)) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => error,
+            // Whether it came is found out by the next one.
+            Ok(Err(error)) => return tracing::warn!("a session is not renewed: {error}"),
+            Err(_) => return tracing::warn!("a session is not renewed: NATS does not answer"),
+        };
+        // An answer may have been lost: then the entry is still the one of this host.
+        let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
+        match entry {
+            Ok(Ok(Some(entry))) if entry.value == value => {
+                self.renewed(&key, entry.revision, None);
+            }
+            Ok(Ok(_)) => {
+                if let Some(own) = self.owned.lock().get(&key) {
+                    tracing::error!("a session is another host's ({error}); its agent is stopped");
+                    own.lost.cancel();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn renewed(&self, key: &str, revision: u64, at: Option<Instant>) {
+        if let Some(own) = self.owned.lock().get_mut(key) {
+            own.revision = revision;
+            own.renewed = at.unwrap_or(own.renewed);
+        }
+    }
+}
+
+impl Claim {
+    /// Cancelled when the session is not this host's any more.
+    pub(super) const fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut owned = self.sessions.owned.lock();
+        let Some(own) = owned.get_mut(&self.key) else {
+            return;
+        };
+        own.users = own.users.saturating_sub(1);
+        if own.users > 0 {
+            return;
+        }
+        let revision = own.revision;
+        owned.remove(&self.key);
+        drop(owned);
+        let (bucket, key) = (self.sessions.directory.bucket.clone(), self.key.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // What is not deleted expires.
+            runtime.spawn(async move {
+                let delete = bucket.delete_expect_revision(&key, Some(revision));
+                let _ = timeout(RENEWAL, delete).await;
+            });
+        }
+    }
+}
+
+/// The key of a principal's session.
+fn key(who: &Principal, session: &str) -> String {
+    let mut digest = Context::new(&SHA256);
+    for part in [
+        format!("{:?}", who.auth_method).as_str(),
+        &who.name,
+        session,
+    ] {
+        digest.update(part.as_bytes());
+        digest.update(&[0]);
+    }
+    HEXLOWER.encode(digest.finish().as_ref())
+}
+
+impl fmt::Debug for SessionDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionDirectory").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OwnedSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedSessions")
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}

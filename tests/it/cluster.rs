@@ -1,0 +1,229 @@
+//! Agents on many machines, as far as that needs no servers: parts of messages, tickets, and where a
+//! conversation is placed. `tests/peers/cluster.py` is the rest.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use acp_relay::auth::Principal;
+use acp_relay::cluster::{
+    Claims, Directory, HostRecord, Joined, Joiner, LeaseClock, Purpose, Signer, Splitter,
+    TicketError, Verifier,
+};
+use acp_relay::jsonrpc::Frame;
+use bytes::Bytes;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_message_is_whole_again_whatever_the_payload_of_the_server() {
+    for payload in [10, 11, 64, 1 << 20] {
+        let (mut splitter, mut joiner) = (Splitter::new(payload), Joiner::new(1 << 20));
+        for length in [0, 1, 2, 55, 56, 57, 1000] {
+            let frame = Frame::new(vec![b'x'; length]);
+            let parts: Vec<Bytes> = splitter.split(&frame).collect();
+            assert!(parts.iter().all(|part| part.len() <= payload), "{payload}");
+            let (last, before) = parts.split_last().unwrap();
+            for part in before {
+                assert_eq!(joiner.join(part), Ok(Joined::More));
+            }
+            assert_eq!(joiner.join(last), Ok(Joined::Message(frame)));
+        }
+        assert_eq!(joiner.join(&splitter.end()), Ok(Joined::End));
+    }
+}
+
+#[test]
+fn a_part_that_is_missing_doubled_or_foreign_ends_the_carrier() {
+    let mut splitter = Splitter::new(12);
+    let parts: Vec<Bytes> = splitter.split(&Frame::new("abcdefgh")).collect();
+    let mut kind = parts[0].to_vec();
+    kind[8] = 7;
+    let table: [(&str, Vec<Bytes>); 5] = [
+        ("missing", vec![parts[0].clone(), parts[2].clone()]),
+        ("missing", vec![parts[0].clone(), parts[0].clone()]),
+        ("another program", vec![Bytes::from_static(b"short")]),
+        ("no kind", vec![kind.into()]),
+        ("longer than 5", parts),
+    ];
+    for (why, parts) in table {
+        let mut joiner = Joiner::new(5);
+        let joined: Result<Vec<Joined>, String> =
+            parts.iter().map(|part| joiner.join(part)).collect();
+        let fault = joined.unwrap_err();
+        assert!(fault.contains(why), "{fault}");
+    }
+}
+
+#[test]
+fn a_ticket_is_valid_once_for_its_host_and_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let trust = folder.path().join("trust");
+    let ((ours, _), (others, _)) = (Signer::generate().unwrap(), Signer::generate().unwrap());
+    std::fs::write(&trust, format!("# ours\n{}  # edge\n", ours.public_key())).unwrap();
+    let now = 1_000_000;
+    let claims = |host: &str| {
+        Claims::of(
+            &Principal::user("eve".into()),
+            "goose",
+            host,
+            Purpose::Begin,
+            now,
+        )
+        .unwrap()
+    };
+    let good = ours.sign(&claims("h.1")).unwrap();
+    let (body, signature) = good.split_once('.').unwrap();
+    let changed = ours.sign(&claims("h.2")).unwrap();
+    let changed = format!("{}.{signature}", changed.split_once('.').unwrap().0);
+    let table = [
+        (good.clone(), now, None),
+        (good.clone(), now, Some(TicketError::Used)),
+        (ours.sign(&claims("h.1")).unwrap(), now + 30, None),
+        (
+            ours.sign(&claims("h.1")).unwrap(),
+            now + 31,
+            Some(TicketError::Expired),
+        ),
+        (
+            ours.sign(&claims("h.1")).unwrap(),
+            now - 31,
+            Some(TicketError::Expired),
+        ),
+        (
+            ours.sign(&claims("h.2")).unwrap(),
+            now,
+            Some(TicketError::OtherHost),
+        ),
+        (
+            others.sign(&claims("h.1")).unwrap(),
+            now,
+            Some(TicketError::Untrusted),
+        ),
+        (changed, now, Some(TicketError::Untrusted)),
+        (body.to_owned(), now, Some(TicketError::Malformed)),
+        ("a.b.c".to_owned(), now, Some(TicketError::Malformed)),
+        ("é".to_owned(), now, Some(TicketError::Malformed)),
+    ];
+    let verifier = Verifier::new(trust.clone(), "h.1".to_owned()).unwrap();
+    for (ticket, now, expected) in table {
+        assert_eq!(
+            verifier.accept(&ticket, now).err(),
+            expected,
+            "{ticket} at {now}"
+        );
+    }
+    // The principal may use the agent of the ticket, and nothing more.
+    let ticket = ours.sign(&claims("h.1")).unwrap();
+    let principal = verifier.accept(&ticket, now).unwrap().principal();
+    assert!(principal.may_use("goose") && !principal.may_use("gemini"));
+    assert!(principal == Principal::user("eve".into()) && !principal.grant.admin);
+    // A key that is removed is not trusted any more.
+    std::fs::write(&trust, "").unwrap();
+    let ticket = ours.sign(&claims("h.1")).unwrap();
+    assert_eq!(
+        verifier.accept(&ticket, now).err(),
+        Some(TicketError::Untrusted)
+    );
+    assert!(Claims::of(&Principal::anonymous(), "goose", "h.1", Purpose::Begin, now).is_none());
+}
+
+fn record(agents: &str, open: usize, capacity: usize) -> HostRecord {
+    HostRecord {
+        v: 1,
+        agents: agents.split(' ').map(str::to_owned).collect(),
+        capacity,
+        open,
+        labels: [("zone".to_owned(), "a".to_owned())].into(),
+        ..HostRecord::default()
+    }
+}
+
+fn names(directory: &Directory, agent: &str, now: Instant) -> String {
+    let found = directory.candidates(agent, now).into_iter();
+    found
+        .map(|placement| placement.host)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn a_conversation_is_placed_on_the_least_loaded_host_that_may_have_it() {
+    let begin = Instant::now();
+    let mut directory = Directory::new(LEASE, BTreeMap::from([("zone".into(), "a".into())]));
+    let hosts = [
+        ("half", record("goose", 5, 10)),
+        ("idle", record("goose gemini", 0, 10)),
+        ("full", record("goose", 10, 10)),
+        ("wrong", record("goose", 1, 0)),
+        ("other", record("gemini", 0, 1)),
+        (
+            "drained",
+            HostRecord {
+                draining: true,
+                ..record("goose", 0, 10)
+            },
+        ),
+        (
+            "elsewhere",
+            HostRecord {
+                labels: BTreeMap::new(),
+                ..record("goose", 0, 10)
+            },
+        ),
+        (
+            "later",
+            HostRecord {
+                v: 2,
+                ..record("goose", 0, 10)
+            },
+        ),
+    ];
+    for (host, record) in hosts {
+        let heard = directory.heard(host, &serde_json::to_vec(&record).unwrap(), begin);
+        assert_eq!(heard.is_err(), host == "later", "{heard:?}");
+    }
+    assert!(directory.heard("torn", b"{", begin).is_err());
+    assert_eq!(names(&directory, "goose", begin), "idle half full wrong");
+    assert_eq!(names(&directory, "none", begin), "");
+    // What was placed counts until the host says more.
+    for _ in 0..6 {
+        directory.placed("idle");
+    }
+    assert_eq!(names(&directory, "goose", begin), "half idle full wrong");
+    let again = serde_json::to_vec(&record("goose", 1, 10)).unwrap();
+    directory.heard("idle", &again, begin + LEASE / 2).unwrap();
+    assert_eq!(
+        names(&directory, "goose", begin + LEASE / 2),
+        "idle half full wrong"
+    );
+    // The others were not renewed.
+    let late = begin + LEASE;
+    assert_eq!(names(&directory, "goose", late), "idle");
+    assert!(directory.find("idle", late).is_some() && directory.find("half", late).is_none());
+    // The names of agents stay known for a while, so that a client is told to try again.
+    assert_eq!(directory.agents(late).len(), 1);
+    directory.gone("idle");
+    assert_eq!(directory.agents(late + LEASE).len(), 1);
+    assert!(
+        directory
+            .agents(late + Duration::from_secs(3600))
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_claim_is_given_up_in_time_to_stop_the_agent() {
+    let renewed = Instant::now();
+    let table = [
+        (12, 17, false),
+        (12, 18, true),
+        (0, 29, false),
+        (0, 30, true),
+        (60, 0, true),
+    ];
+    for (stop, after, over) in table {
+        let clock = LeaseClock::new(LEASE, Duration::from_secs(stop));
+        let now = renewed + Duration::from_secs(after);
+        assert_eq!(clock.is_over(renewed, now), over, "{stop} {after}");
+    }
+}
