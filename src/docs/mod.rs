@@ -35,6 +35,7 @@ topics! {
     editors "editors" "set up an editor"
     remote "remote" "reach an agent on another machine, or let others reach yours"
     links "links" "how a conversation between two relays outlives its connections"
+    cluster "cluster" "agents on many machines behind one address, on NATS"
     security "security" "who is admitted, and what a remote agent may do on this machine"
     dialects "dialects" "translate between forms of the protocol; mapping tables"
     versions "versions" "a client of ACP v1 with an agent of v2, and the reverse"
