@@ -16,7 +16,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY mappings mappings
 COPY src src
-RUN cargo build --locked --release --bin acp-relay
+RUN cargo build --locked --release --features cluster --bin acp-relay
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

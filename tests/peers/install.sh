@@ -198,8 +198,8 @@ fi
 
 # Tools that cut the network (network_cuts.py), TLS in front of a server without it
 # (remote_agents.py), the proxies of the manual (proxies.py), and another HTTP/2 client
-# (http_tools.sh). Each test reports a missing tool.
-for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client; do
+# (http_tools.sh), NATS (cluster.py). Each test reports a missing tool.
+for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client nats-server:nats-server; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
         apt-get install -y -qq --no-install-recommends "${tool#*:}" > /dev/null 2>&1 \

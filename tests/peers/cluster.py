@@ -1,0 +1,554 @@
+#!/usr/bin/env python3
+"""cluster.py: agents on hosts behind gateways, on a real nats-server.
+
+    cluster.py [--bin RELAY] [--only NAME]... [--servers N] [--permissions]
+
+    client - acp-relay gateway - nats-server (or directly) - acp-relay serve --cluster - cluster_agent.py
+
+RELAY is built with `--features cluster`. All of it runs in a network of its own. Prints a line for each
+check, and what it measured. Without nats-server nothing is checked, with a notice.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import isolation
+from paths import RELAY
+from wires import Relay, dial
+
+AGENT = Path(__file__).with_name("cluster_agent.py")
+NATS = shutil.which("nats-server") or "/usr/sbin/nats-server"
+WAIT = 30
+
+
+class Failed(Exception):
+    """A check has failed."""
+
+
+def require(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+class Client:
+    """An ACP client on a wire."""
+
+    def __init__(self, wire):
+        self.wire, self.next, self.updates = wire, 0, []
+
+    def send(self, method, **params):
+        self.next += 1
+        request = {"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}
+        self.wire.send(json.dumps(request).encode())
+        return self.next
+
+    def answer(self, wanted, seconds=WAIT):
+        until = time.monotonic() + seconds
+        while True:
+            require(time.monotonic() < until, "no answer came, but %d updates" % len(self.updates))
+            body = self.wire.receive(seconds)
+            require(body is not None, "the connection has ended before the answer")
+            message = json.loads(body)
+            self.take(message)
+            if message.get("id") == wanted and "method" not in message:
+                return message
+
+    def read(self, seconds):
+        """Reads one message, if one comes in time."""
+        try:
+            message = json.loads(self.wire.receive(seconds) or "{}")
+        except TimeoutError:
+            return
+        self.take(message)
+
+    def take(self, message):
+        update = (message.get("params") or {}).get("update", {})
+        if update.get("sessionUpdate") == "agent_message_chunk":
+            self.updates.append(update["content"]["text"])
+
+    def call(self, method, **params):
+        message = self.answer(self.send(method, **params))
+        require("result" in message, "%s: %s" % (method, message.get("error")))
+        return message["result"]
+
+    def begin(self):
+        found = self.call("initialize", protocolVersion=1, clientCapabilities={})
+        self.agent = found["agentInfo"]["name"]
+        return self
+
+    def session(self):
+        return self.call("session/new", cwd="/tmp", mcpServers=[])["sessionId"]
+
+    def prompt(self, session, text):
+        return self.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+
+    def turn(self, session, count=20, size=10, pause=0):
+        self.updates.clear()
+        self.answer(self.prompt(session, "%d %d %g" % (count, size, pause)))
+        self.all_came(count, size)
+
+    def all_came(self, count, size):
+        wanted = ["%d %s" % (number, "x" * size) for number in range(count)]
+        require(self.updates == wanted, "%d of %d updates came in order" % (len(self.updates), count))
+
+
+class Balancer:
+    """Passes TCP connections on to the first of several ports that takes them."""
+
+    def __init__(self, ports):
+        self.ports = ports
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.port = self.sock.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self.sock.accept()
+            for port in self.ports:
+                try:
+                    server = socket.create_connection(("127.0.0.1", port), 5)
+                except OSError:
+                    continue
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._pump, args=ends, daemon=True).start()
+                break
+            else:
+                client.close()
+
+    @staticmethod
+    def _pump(source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class Place:
+    """The servers, hosts and gateways of a run."""
+
+    def __init__(self, binary, folder, servers, permissions=False):
+        self.binary, self.folder, self.relays, self.nats, self.hosts = binary, folder, [], [], 0
+        self.env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
+        ports = [isolation.free_port() for _ in range(servers)]
+        routes = [isolation.free_port() for _ in range(servers)]
+        for number, (port, route) in enumerate(zip(ports, routes)):
+            config = 'listen: "127.0.0.1:%d"\nserver_name: n%d\njetstream { store_dir: "%s" }\n' % (
+                port, number, folder / ("nats%d" % number))
+            if servers > 1:
+                others = ", ".join('"nats://127.0.0.1:%d"' % other for other in routes)
+                config += 'cluster { name: c, listen: "127.0.0.1:%d", routes: [%s] }\n' % (route, others)
+            if permissions:
+                # The packaged file, without TLS and at this port.
+                example = self.run("assets", "print", "nats/cluster.conf")
+                accounts = example[example.index("accounts {"):]
+                user = accounts[accounts.index('      {\n        user: "host1"'):accounts.index("    ]\n  }\n}")]
+                more = "".join(user.replace("host1", "host%d" % n).replace("HOST1", "HOST%d" % n) for n in range(2, 9))
+                config += accounts.replace("    ]\n  }\n}", more + "    ]\n  }\n}")
+            path = folder / ("nats%d.conf" % number)
+            path.write_text(config)
+            log = open(folder / ("nats%d.log" % number), "wb")
+            self.nats.append(subprocess.Popen([NATS, "-c", path], stdout=log, stderr=log, env=self.env))
+        for port, process in zip(ports, self.nats):
+            require(isolation.wait_for_port(port, process, 10), "nats-server did not start")
+        self.permissions, self.ports = permissions, ports
+        self.url = self.url_of("gateway")
+        self.key, self.trust = folder / "gateway.seed", folder / "trust"
+        self.trust.write_text(self.run("cluster", "key", self.key))
+
+    def url_of(self, user):
+        who = "%s:%s@" % (user, user.upper()) if self.permissions else ""
+        return ",".join("nats://%s127.0.0.1:%d" % (who, port) for port in self.ports)
+
+    def run(self, *words, good=True):
+        done = subprocess.run([self.binary, *words], env=self.env, capture_output=True, text=True, timeout=60)
+        require((done.returncode == 0) == good, "%s: %s" % (" ".join(map(str, words)), done.stderr))
+        return done.stdout if good else done.stderr
+
+    def cluster(self, *words, good=True):
+        return self.run("cluster", *words, "--cluster", self.url, "--cluster-key", self.key, good=good)
+
+    def start(self, *words):
+        relay = Relay([self.binary, *words], self.env)
+        self.relays.append(relay)
+        # It prints all of them before it serves the first client.
+        relay.ends = []
+        until = time.monotonic() + WAIT
+        while len(relay.ends) < words.count("--listen") and time.monotonic() < until:
+            time.sleep(0.05)
+            relay.ends = [line.split("listening on ")[1] for line in relay.output if "listening on" in line]
+        relay.web = int(re.search(r":(\d+)", relay.ends[0])[1])
+        return relay
+
+    def host(self, name="goose", direct=False, options=()):
+        """A host with an agent, whose processes are named in the host's folder."""
+        self.hosts += 1
+        number = self.hosts
+        folder = self.folder / ("sessions-" + name)
+        folder.mkdir(exist_ok=True)
+        config = self.folder / ("host%d.toml" % number)
+        config.write_text('on-disconnect = "detach"\n[agents.%s]\ncommand = %s\ndialect = "canonical"\n' % (
+            name, json.dumps([sys.executable, str(AGENT), "%s%d" % (name, number), str(folder)])))
+        words = ["serve", "--config", config, "--cluster", self.url_of("host%d" % number), "--cluster-trust", self.trust,
+                 "--cluster-name", "host%d" % number]
+        port = isolation.free_port()
+        words += ["--listen", "ws://127.0.0.1:%d" % port]
+        if direct:
+            words += ["--cluster-address", "ws://127.0.0.1:%d" % port]
+        host = self.start(*words, *options)
+        host.number = number
+        return host
+
+    def gateway(self, *listen, options=()):
+        listen = listen or ("http://127.0.0.1:0",)
+        words = [word for at in listen for word in ("--listen", at)]
+        return self.start("gateway", "--cluster", self.url, "--cluster-key", self.key, *words, "--allow-host",
+                          "127.0.0.1", *options)
+
+    def connect(self, url, *options):
+        relay = Relay([self.binary, "connect", url, *options], self.env, listens=False)
+        self.relays.append(relay)
+        client = Client(relay.stdio())
+        client.relay = relay
+        return client
+
+    def known(self, count):
+        """Waits until there are so many hosts."""
+        until = time.monotonic() + WAIT
+        while len(found := json.loads(self.cluster("hosts", "--json"))) != count:
+            require(time.monotonic() < until, "%d hosts are known, not %d" % (len(found), count))
+            time.sleep(0.2)
+        return found
+
+    def stop(self):
+        for relay in self.relays:
+            relay.stop(signal.SIGKILL)
+        for process in self.nats:
+            process.kill()
+            process.wait()
+
+
+def address(gateway, scheme="ws", agent="goose"):
+    return "%s://127.0.0.1:%d/agents/%s/acp" % (scheme, gateway.web, agent)
+
+
+def served(place, gateway, agent="goose"):
+    """Waits until a gateway knows an agent."""
+    import urllib.request
+    until = time.monotonic() + WAIT
+    while agent not in urllib.request.urlopen("http://127.0.0.1:%d/registry.json" % gateway.web).read().decode():
+        require(time.monotonic() < until, "the gateway does not offer the agent")
+        time.sleep(0.1)
+
+
+def transports(place):
+    """A turn through a gateway over each transport, over NATS and directly."""
+    gateway = place.gateway("http://127.0.0.1:0", "tcp://127.0.0.1:0", "unix:%s/g.sock" % place.folder)
+    for direct in (False, True):
+        host = place.host(direct=direct)
+        place.known(1)
+        served(place, gateway)
+        _, tcp, unix = gateway.ends
+        ways = {
+            "connect": lambda: place.connect(address(gateway)),
+            "connect --no-link": lambda: place.connect(address(gateway), "--no-link"),
+            "connect http": lambda: place.connect(address(gateway, "http"), "--no-link"),
+            "websocket": lambda: Client(dial(address(gateway))),
+            "tcp": lambda: Client(dial(tcp)),
+            "unix": lambda: Client(dial(unix)),
+        }
+        for name, way in ways.items():
+            client = way().begin()
+            require(client.agent == "goose%d" % host.number, "another agent: %s" % client.agent)
+            session = client.session()
+            client.turn(session, 200, 100)
+            # Longer than a payload of NATS, 1 MiB.
+            client.turn(session, 2, 3_000_000)
+            client.wire.end()
+            print("  %-18s %s" % (name, "directly" if direct else "over NATS"))
+        require(host.stop() == 0, "the host exits with an error: %s" % host.output[-5:])
+        place.known(0)
+
+
+def killed_gateway(place):
+    """Gateways are killed during turns of `connect`, and nothing is lost."""
+    for direct in (False, True):
+        host = place.host(direct=direct)
+        gateways = [place.gateway(), place.gateway()]
+        for gateway in gateways:
+            served(place, gateway)
+        balancer = Balancer([gateway.web for gateway in gateways])
+        client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port).begin()
+        session = client.session()
+        for round_ in range(4):
+            client.updates.clear()
+            sent = client.prompt(session, "400 1000 0.005")
+            time.sleep(0.5)
+            gateways[0].stop(signal.SIGKILL)
+            client.answer(sent)
+            client.all_came(400, 1000)
+            gateways[0] = gateways.pop()
+            gateways.append(place.gateway())
+            served(place, gateways[1])
+            balancer.ports[:] = [gateway.web for gateway in gateways]
+        client.wire.end()
+        require(client.relay.process.wait(WAIT) == 0, "connect: %s" % client.relay.output[-5:])
+        print("  4 gateways killed, 1600 updates came, %s" % ("directly" if direct else "over NATS"))
+        host.stop()
+        for gateway in gateways:
+            gateway.stop()
+        place.known(0)
+
+
+def rolling(place):
+    """Gateways are stopped in order during a turn of `connect`: it goes on through another one."""
+    host, gateways = place.host(), [place.gateway(), place.gateway()]
+    for gateway in gateways:
+        served(place, gateway)
+    balancer = Balancer([gateway.web for gateway in gateways])
+    client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port).begin()
+    session = client.session()
+    sent = client.prompt(session, "600 100 0.005")
+    time.sleep(0.5)
+    code = gateways[0].stop()
+    client.answer(sent)
+    client.all_came(600, 100)
+    require(code == 0, "the gateway exits with %s: %s" % (code, gateways[0].output[-5:]))
+    client.wire.end()
+    print("  600 updates came over a gateway that was stopped")
+
+
+def placement(place):
+    """Conversations are spread, a full host is not used, and none is left with −32053."""
+    hosts = [place.host(options=["--cluster-capacity", "2"]) for _ in range(2)]
+    gateway = place.gateway()
+    served(place, gateway)
+    place.known(2)
+    clients = []
+    for _ in range(4):
+        client = Client(dial(address(gateway))).begin()
+        client.session()
+        clients.append(client)
+    agents = sorted(client.agent for client in clients)
+    require(agents == ["goose1", "goose1", "goose2", "goose2"], "placed on %s" % agents)
+    for last in (Client(dial(address(gateway))), place.connect(address(gateway))):
+        error = last.answer(last.send("initialize", protocolVersion=1, clientCapabilities={})).get("error", {})
+        require(error.get("code") == -32053, "the fifth gets %s" % error)
+        print("  2 and 2 of 4, and then: %s" % error["message"])
+    clients[0].wire.close()
+    time.sleep(1)
+    # A drained host gets none.
+    until = time.monotonic() + WAIT
+    place.cluster("drain", "host1")
+    while not any(host["draining"] for host in place.known(2).values()):
+        require(time.monotonic() < until, "no host drains")
+    del hosts
+
+
+def trusted(place):
+    """A host refuses what a gateway asks that it does not trust, and bad input has a clear error."""
+    place.host()
+    other = place.folder / "other.seed"
+    place.run("cluster", "key", other)
+    fault = place.run("cluster", "drain", "host1", "--cluster", place.url, "--cluster-key", other, good=False)
+    require("trusts" in fault, fault)
+    print("  " + fault.strip())
+    fault = place.run("gateway", "--cluster", "nats://127.0.0.1:1", "--cluster-key", place.key, good=False)
+    print("  " + fault.strip())
+    os.chmod(other, 0o644)
+    fault = place.run("gateway", "--cluster", place.url, "--cluster-key", other, good=False)
+    require("chmod" in fault, fault)
+    print("  " + fault.strip())
+
+
+def alive(session):
+    """Whether the agent's process that began a session runs."""
+    try:
+        os.kill(int(session.split("-")[1]), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(condition, seconds, what):
+    """Waits for a condition, and returns how long that took."""
+    begun = time.monotonic()
+    while not condition():
+        require(time.monotonic() - begun < seconds, what)
+        time.sleep(0.1)
+    return time.monotonic() - begun
+
+
+def living_sessions(place):
+    """A client whose gateway was killed finds its living session through another one, on its host."""
+    for direct in (False, True):
+        hosts, gateways = [place.host(direct=direct) for _ in range(2)], [place.gateway(), place.gateway()]
+        place.known(2)
+        for gateway in gateways:
+            served(place, gateway)
+        first = Client(dial(address(gateways[0]))).begin()
+        session = first.session()
+        first.turn(session)
+        wait_until(lambda: any(host["open"] for host in place.known(2).values()), WAIT, "no host is used")
+        first.prompt(session, "100 10 0.02")
+        time.sleep(0.5)
+        gateways[0].stop(signal.SIGKILL)
+        # Placed on the other host, which is less loaded, until it names its session.
+        again = Client(dial(address(gateways[1]))).begin()
+        require(again.agent != first.agent, "both are on %s" % first.agent)
+        again.call("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
+        until = time.monotonic() + WAIT
+        while not again.updates or not again.updates[-1].startswith("99 "):
+            require(time.monotonic() < until, "the turn did not go on: %d updates" % len(again.updates))
+            again.read(5)
+        require(len(again.updates) == 120, "%d of 120 updates came" % len(again.updates))
+        require(alive(session), "its agent has ended")
+        counts = place.cluster("sessions")
+        require(len(counts.split("\n")) == 2 and counts.split()[2] == "1", "the directory has %r" % counts)
+        # `connect` stays where it is placed: the session is refused there, and its owner is named.
+        other = place.connect(address(gateways[1])).begin()
+        if other.agent != first.agent:
+            error = other.answer(other.send("session/load", sessionId=session, cwd="/tmp", mcpServers=[]))["error"]
+            require("lives on the host" in error["message"], error)
+            print("  " + error["message"])
+        other.wire.end()
+        again.turn(session)
+        again.wire.close()
+        for relay in hosts + gateways[1:]:
+            relay.stop()
+        place.known(0)
+        print("  found again with its turn, %s" % ("directly" if direct else "over NATS"))
+
+
+def killed_host(place):
+    """The requests of a host that is killed get one error each within the lease; the next host takes the session."""
+    for direct in (False, True):
+        host, gateway = place.host(direct=direct), place.gateway()
+        served(place, gateway)
+        ways = {"websocket": Client(dial(address(gateway))), "connect": place.connect(address(gateway))}
+        sent, sessions = {}, {}
+        for name, client in ways.items():
+            sessions[name] = client.begin().session()
+            sent[name] = client.prompt(sessions[name], "10000 10 0.01")
+        time.sleep(1)
+        begun = time.monotonic()
+        host.stop(signal.SIGKILL)
+        wait_until(lambda: not any(map(alive, sessions.values())), 10, "agents outlive their host")
+        for name, client in ways.items():
+            error = client.answer(sent[name], 90)["error"]
+            print("  %-10s %4.1f s: %s %.70s" % (name, time.monotonic() - begun, error["code"], error["message"]))
+        other = place.host(direct=direct)
+        place.known(1)
+        client = Client(dial(address(gateway))).begin()
+        client.call("session/load", sessionId=sessions["connect"], cwd="/tmp", mcpServers=[])
+        client.turn(sessions["connect"], 0)
+        client.wire.end()
+        for relay in (other, gateway):
+            relay.stop()
+        place.known(0)
+
+
+def fenced(place):
+    """A host that does not reach NATS stops its agents before a lease is over, and no other host has them before."""
+    host, gateway = place.host(direct=True, options=["--limit", "stop-grace=1s"]), place.gateway()
+    served(place, gateway)
+    client = place.connect(address(gateway)).begin()
+    session = client.session()
+    time.sleep(6)
+    for process in place.nats:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        took = wait_until(lambda: not alive(session), 35, "the agent runs on")
+    finally:
+        for process in place.nats:
+            process.send_signal(signal.SIGCONT)
+    require(took < 30, "it took %.1f s" % took)
+    print("  stopped after %.1f s" % took)
+    # The host goes on when NATS is there again.
+    place.known(1)
+    client = Client(dial(address(gateway))).begin()
+    client.call("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
+    client.turn(session)
+    require(host.process.poll() is None, "the host has ended")
+
+
+def measured(place):
+    """What a hop costs: a prompt with one update, over NATS and directly, beside the host alone."""
+    for direct in (False, True):
+        host = place.host(direct=direct)
+        gateway = place.gateway()
+        served(place, gateway)
+        took = {}
+        for name, url in (("host", "ws://127.0.0.1:%d/agents/goose/acp" % host.web), ("gateway", address(gateway))):
+            client = place.connect(url).begin()
+            session, times = client.session(), []
+            for _ in range(500):
+                begun = time.perf_counter()
+                client.answer(client.prompt(session, "1 10 0"))
+                times.append(1000 * (time.perf_counter() - begun))
+            took[name] = statistics.quantiles(times, n=100)
+            client.wire.end()
+        print("  p50 %.2f ms more, p99 %.2f ms more, %s" % (
+            took["gateway"][49] - took["host"][49], took["gateway"][98] - took["host"][98],
+            "directly" if direct else "over NATS"))
+        host.stop()
+        gateway.stop()
+        place.known(0)
+
+
+CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced, measured]
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    asked.add_argument("--bin", default=RELAY)
+    asked.add_argument("--only", action="append")
+    asked.add_argument("--servers", type=int, default=1)
+    asked.add_argument("--permissions", action="store_true", help="the accounts of the packaged file")
+    asked = asked.parse_args()
+    if not os.access(NATS, os.X_OK):
+        print("SKIPPED: there is no nats-server (apt-get install nats-server)")
+        return 0
+    if not isolation.leave_network():
+        print("SKIPPED: the kernel allows no network of its own")
+        return 0
+    failed = 0
+    for check in CHECKS:
+        if asked.only and check.__name__ not in asked.only:
+            continue
+        print("%s: %s" % (check.__name__, check.__doc__), flush=True)
+        place = None
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                place = Place(asked.bin, Path(folder), asked.servers, asked.permissions)
+                check(place)
+                print("  ok", flush=True)
+            except (Failed, OSError, TimeoutError) as error:
+                failed += 1
+                print("  FAILED: %s" % error)
+                for relay in place.relays if place else ():
+                    print("    %s: %s" % (relay.process.args[1], "\n      ".join(relay.output[-12:])))
+            finally:
+                if place:
+                    place.stop()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
