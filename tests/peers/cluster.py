@@ -171,6 +171,9 @@ class Place:
         self.url = self.url_of("gateway")
         self.key, self.trust = folder / "gateway.seed", folder / "trust"
         self.trust.write_text(self.run("cluster", "key", self.key))
+        if permissions:
+            # Hosts may not create the buckets.
+            self.cluster("status")
 
     def url_of(self, user):
         who = "%s:%s@" % (user, user.upper()) if self.permissions else ""
