@@ -233,11 +233,18 @@ class Place:
 
     def known(self, count):
         """Waits until there are so many hosts."""
-        until = time.monotonic() + WAIT
-        while len(found := json.loads(self.cluster("hosts", "--json"))) != count:
+        until = time.monotonic() + 2 * WAIT
+        while True:
+            try:
+                found = json.loads(self.cluster("hosts", "--json"))
+            except Failed:
+                # Servers that were stopped elect a leader first.
+                require(time.monotonic() < until, "the hosts cannot be listed")
+                continue
+            if len(found) == count:
+                return found
             require(time.monotonic() < until, "%d hosts are known, not %d" % (len(found), count))
             time.sleep(0.2)
-        return found
 
     def stop(self):
         for relay in self.relays:
