@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::token::Digest;
 
 /// The name of the agent of a relay that has only one and gives it no name.
@@ -28,7 +30,8 @@ pub struct Principal {
 }
 
 /// How a client was authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
     /// Not at all: every client that reaches the listener is admitted.
     Anonymous,

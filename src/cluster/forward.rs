@@ -142,12 +142,12 @@ async fn splice(client: Link, host: Link) {
     })
     .await;
     let flush = std::future::poll_fn(|cx| {
-        let mut flushed = ways.iter_mut().map(|way| way.to.poll_flush(cx).is_ready());
-        // Both are polled.
-        let (first, second) = (flushed.next(), flushed.next());
-        match (first, second) {
-            (Some(true), Some(true)) => Poll::Ready(()),
-            _ => Poll::Pending,
+        let pending = ways
+            .iter_mut()
+            .map(|way| way.to.poll_flush(cx).is_pending());
+        match pending.fold(false, |any, one| any | one) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
     });
     // A side that takes nothing any more is not waited for.

@@ -386,36 +386,30 @@ impl Wanted {
         let dial: Dial = Arc::new(move || {
             let (wanted, host) = (self.clone(), host.clone());
             Box::pin(async move {
-                let Self {
-                    gateway,
-                    who,
-                    agent,
-                    limits,
-                    ..
-                } = &wanted;
-                let link = gateway.resume(&host, who, agent, limits).await;
-                link.map(Some).map_err(|error| open_error(agent, &error))
+                let link = wanted.resume(&host).await;
+                link.map(Some)
+                    .map_err(|error| open_error(&wanted.agent, &error))
             })
         });
         connect_link(first, dial, &links, &limits).await
     }
 
+    async fn resume(&self, host: &str) -> Result<Link, NotOpened> {
+        let gateway = &self.gateway;
+        gateway
+            .resume(host, &self.who, &self.agent, &self.limits)
+            .await
+    }
+
     /// A link to the host where a session lives, if that is another one than `here`.
     async fn find(self, session: &str, here: &str) -> Result<Option<Link>, String> {
-        let Self {
-            gateway,
-            who,
-            agent,
-            limits,
-            ..
-        } = &self;
-        let found = gateway.sessions.find(who, session).await?;
+        let found = self.gateway.sessions.find(&self.who, session).await?;
         let Some(host) = found.map(|found| found.host).filter(|host| host != here) else {
             return Ok(None);
         };
-        let first = gateway.resume(&host, who, agent, limits).await;
+        let first = self.resume(&host).await;
         let first = first.map_err(|error| error.to_string())?;
-        let link = self.clone().link(host, first).await;
+        let link = self.link(host, first).await;
         link.map(Some).map_err(|error| error.to_string())
     }
 }

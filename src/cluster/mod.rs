@@ -36,7 +36,7 @@ pub use host::{Host, HostSettings};
 pub use nats::{Nats, NatsSettings, read_server};
 pub use parts::{Joined, Joiner, Splitter};
 pub use record::{Directory, HostRecord, Placement};
-pub use sessions::{LeaseClock, SessionRecord};
+pub use sessions::{SessionRecord, is_given_up};
 pub use ticket::{Claims, Purpose, Signer, TicketError, Verifier};
 
 use crate::transport::AddedTransport;

@@ -30,6 +30,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Time for an answer of a server.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// What to do about servers without buckets.
+const REMEDY: &str = "Enable JetStream on the servers, and let this account use it";
+
 /// Where the servers are, and who connects.
 #[derive(Clone, Debug)]
 pub struct NatsSettings {
@@ -214,23 +217,15 @@ impl Nats {
                     }
                 }
                 if let Err(error) = made {
-                    let remedy = "Enable JetStream on the servers, and let this account use it";
-                    return fail(OpenErrorKind::Unavailable, error.to_string(), remedy);
+                    return fail(OpenErrorKind::Unavailable, error.to_string(), REMEDY);
                 }
             }
             Err(error) => {
-                let remedy = "Enable JetStream on the servers, and let this account use it";
-                return fail(OpenErrorKind::Unavailable, error.to_string(), remedy);
+                return fail(OpenErrorKind::Unavailable, error.to_string(), REMEDY);
             }
         }
         let store = jetstream.get_key_value(name).await;
-        store.or_else(|error| {
-            fail(
-                OpenErrorKind::Unavailable,
-                error.to_string(),
-                "Check the servers' log",
-            )
-        })
+        store.or_else(|error| fail(OpenErrorKind::Unavailable, error.to_string(), REMEDY))
     }
 }
 

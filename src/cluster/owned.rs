@@ -2,10 +2,9 @@
 //! before an answer names a new one.
 
 use std::collections::VecDeque;
-use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -94,7 +93,7 @@ impl Shared {
     fn claim(&self, session: &str) -> Claiming {
         if self.claims.len() >= MAX_SESSIONS {
             let why = format!("the client has {MAX_SESSIONS} sessions already");
-            return Box::pin(ready(Err(why)));
+            return Box::pin(std::future::ready(Err(why)));
         }
         let (sessions, who) = (Arc::clone(&self.sessions), Arc::clone(&self.who));
         Box::pin(sessions.claim(who, session.to_owned(), self.agent.clone()))
@@ -124,9 +123,7 @@ impl Shared {
         let Some((claiming, _, _)) = &mut self.entering else {
             return Poll::Ready(None);
         };
-        let Poll::Ready(claimed) = claiming.as_mut().poll(cx) else {
-            return Poll::Pending;
-        };
+        let claimed = ready!(claiming.as_mut().poll(cx));
         let entering = self.entering.take();
         Poll::Ready(entering.and_then(|(_, frame, id)| match claimed {
             Ok(claim) => {
@@ -182,9 +179,7 @@ impl Shared {
     /// Ready when nothing waits that has to be sent first.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         if let Some((claiming, _, _)) = &mut self.named {
-            let Poll::Ready(claimed) = claiming.as_mut().poll(cx) else {
-                return Poll::Pending;
-            };
+            let claimed = ready!(claiming.as_mut().poll(cx));
             if let Some((_, frame, id)) = self.named.take() {
                 let answer = match claimed {
                     Ok(claim) => {
@@ -197,10 +192,7 @@ impl Shared {
             }
         }
         while !self.refused.is_empty() {
-            match self.tx.poll_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                other => return other,
-            }
+            ready!(self.tx.poll_ready(cx))?;
             if let Some(frame) = self.refused.pop_front() {
                 self.tx.start_send(frame)?;
             }
@@ -209,10 +201,8 @@ impl Shared {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        match self.poll_ready(cx) {
-            Poll::Ready(Ok(())) => self.tx.poll_flush(cx),
-            other => other,
-        }
+        ready!(self.poll_ready(cx))?;
+        self.tx.poll_flush(cx)
     }
 }
 
@@ -286,10 +276,8 @@ impl FrameSink for OwnedSink {
         why: CloseReason,
     ) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
-        match shared.poll_ready(cx) {
-            Poll::Ready(Ok(())) => shared.tx.poll_close(cx, why),
-            other => other,
-        }
+        ready!(shared.poll_ready(cx))?;
+        shared.tx.poll_close(cx, why)
     }
 }
 

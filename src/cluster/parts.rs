@@ -117,16 +117,13 @@ impl Joiner {
             return Err(format!("a message is longer than {} bytes", self.limit));
         }
         match kind {
-            LAST if self.begun.is_empty() => Ok(Joined::Message(Frame::new(content))),
-            LAST => {
-                self.begun.extend_from_slice(&content);
-                Ok(Joined::Message(Frame::new(self.begun.split().freeze())))
-            }
-            MORE => {
-                self.begun.extend_from_slice(&content);
-                Ok(Joined::More)
-            }
-            other => Err(format!("{other} is no kind of part")),
+            LAST if self.begun.is_empty() => return Ok(Joined::Message(Frame::new(content))),
+            LAST | MORE => self.begun.extend_from_slice(&content),
+            other => return Err(format!("{other} is no kind of part")),
         }
+        Ok(match kind {
+            MORE => Joined::More,
+            _ => Joined::Message(Frame::new(self.begun.split().freeze())),
+        })
     }
 }

@@ -2,7 +2,7 @@
 //! session that is shows after the client has been answered by an agent, so the host may change once.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -99,9 +99,7 @@ impl Shared {
     /// Ready when the client is where it has to be.
     fn poll_moved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         if let Some(moving) = &mut self.moving {
-            let Poll::Ready(moved) = moving.as_mut().poll(cx) else {
-                return Poll::Pending;
-            };
+            let moved = ready!(moving.as_mut().poll(cx));
             self.moving = None;
             match moved {
                 Ok(Some(link)) => self.link = link,
@@ -111,10 +109,7 @@ impl Shared {
             }
         }
         if self.held.is_some() {
-            match self.link.tx.poll_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                other => return other,
-            }
+            ready!(self.link.tx.poll_ready(cx))?;
             if let Some(frame) = self.held.take() {
                 self.link.tx.start_send(frame)?;
             }
@@ -146,10 +141,8 @@ impl FrameStream for Part {
 impl FrameSink for Part {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
-        match shared.poll_moved(cx) {
-            Poll::Ready(Ok(())) => shared.link.tx.poll_ready(cx),
-            other => other,
-        }
+        ready!(shared.poll_moved(cx))?;
+        shared.link.tx.poll_ready(cx)
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
@@ -158,10 +151,8 @@ impl FrameSink for Part {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
-        match shared.poll_moved(cx) {
-            Poll::Ready(Ok(())) => shared.link.tx.poll_flush(cx),
-            other => other,
-        }
+        ready!(shared.poll_moved(cx))?;
+        shared.link.tx.poll_flush(cx)
     }
 
     fn poll_close(

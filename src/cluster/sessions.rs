@@ -7,7 +7,6 @@
 //! the servers forget the claim, by its own clock and counted from before the renewal was sent.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,16 +53,10 @@ pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
     owned: Mutex<HashMap<String, Owned>>,
-    lease: LeaseClock,
+    /// The time in which an agent is stopped.
+    stop: Duration,
 }
 
-/// When a claim that is not renewed any more is given up.
-#[derive(Clone, Copy, Debug)]
-pub struct LeaseClock {
-    valid: Duration,
-}
-
-#[derive(Debug)]
 struct Owned {
     revision: u64,
     value: bytes::Bytes,
@@ -74,27 +67,16 @@ struct Owned {
 }
 
 /// A claim to a session, which is given up when it is dropped.
-#[derive(Debug)]
 pub(super) struct Claim {
     key: String,
     sessions: Arc<OwnedSessions>,
     lost: CancellationToken,
 }
 
-impl LeaseClock {
-    /// For a host that needs the time `stop` to stop an agent.
-    #[must_use]
-    pub fn new(lease: Duration, stop: Duration) -> Self {
-        Self {
-            valid: lease.saturating_sub(stop),
-        }
-    }
-
-    /// Whether a claim that was last renewed then is over.
-    #[must_use]
-    pub fn is_over(&self, renewed: Instant, now: Instant) -> bool {
-        now >= renewed + self.valid
-    }
+/// Whether a claim that was last renewed then is given up, by a host that needs the time `stop` to
+/// stop an agent.
+pub fn is_given_up(renewed: Instant, now: Instant, stop: Duration) -> bool {
+    now >= renewed + LEASE.saturating_sub(stop)
 }
 
 impl SessionDirectory {
@@ -147,7 +129,7 @@ impl OwnedSessions {
             directory,
             host,
             owned: Mutex::default(),
-            lease: LeaseClock::new(LEASE, stop),
+            stop,
         })
     }
 
@@ -176,23 +158,15 @@ impl OwnedSessions {
         let made = self.make(&key, &value);
         let made = timeout(RENEWAL, made).await;
         let revision = made.map_err(|_| "NATS does not answer".to_owned())??;
-        let lost = CancellationToken::new();
-        let mut owned = self.owned.lock();
-        let own = owned.entry(key.clone()).or_insert_with(|| Owned {
+        self.owned.lock().entry(key.clone()).or_insert(Owned {
             revision,
             value,
             renewed,
-            lost,
+            lost: CancellationToken::new(),
             users: 0,
         });
-        own.users += 1;
-        let lost = own.lost.clone();
-        drop(owned);
-        Ok(Claim {
-            key,
-            sessions: self,
-            lost,
-        })
+        self.again(&key)
+            .ok_or_else(|| "it was lost just now".to_owned())
     }
 
     /// Makes the entry of a session: its revision.
@@ -248,7 +222,7 @@ impl OwnedSessions {
                 ticks.tick().await;
                 let now = Instant::now();
                 for own in self.owned.lock().values() {
-                    if self.lease.is_over(own.renewed, now) && !own.lost.is_cancelled() {
+                    if is_given_up(own.renewed, now, self.stop) && !own.lost.is_cancelled() {
                         tracing::error!("a session could not be renewed; its agent is stopped");
                         own.lost.cancel();
                     }
@@ -344,18 +318,4 @@ fn key(who: &Principal, session: &str) -> String {
         digest.update(&[0]);
     }
     HEXLOWER.encode(digest.finish().as_ref())
-}
-
-impl fmt::Debug for SessionDirectory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionDirectory").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for OwnedSessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedSessions")
-            .field("host", &self.host)
-            .finish_non_exhaustive()
-    }
 }

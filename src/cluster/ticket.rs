@@ -35,7 +35,7 @@ pub struct Claims {
     /// The name of the principal.
     pub name: String,
     /// How the gateway has authenticated it.
-    pub method: Method,
+    pub method: AuthMethod,
     /// When its credential expires, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
@@ -61,18 +61,6 @@ pub enum Purpose {
     Resume,
     /// Placing nothing more on the host.
     Drain,
-}
-
-/// How a principal was authenticated. Clients without credentials have no ticket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// As the user that the gateway runs as.
-    User,
-    /// By a token.
-    Token,
-    /// By a certificate.
-    Certificate,
 }
 
 /// The key of a gateway.
@@ -123,14 +111,10 @@ impl Claims {
         purpose: Purpose,
         now: u64,
     ) -> Option<Self> {
-        Some(Self {
+        let is_known = principal.auth_method != AuthMethod::Anonymous;
+        is_known.then(|| Self {
             name: principal.name.to_string(),
-            method: match principal.auth_method {
-                AuthMethod::Anonymous => return None,
-                AuthMethod::User => Method::User,
-                AuthMethod::Token => Method::Token,
-                AuthMethod::Certificate => Method::Certificate,
-            },
+            method: principal.auth_method,
             expires: principal.expires,
             agent: agent.to_owned(),
             host: host.to_owned(),
@@ -145,11 +129,7 @@ impl Claims {
     pub fn principal(&self) -> Principal {
         Principal {
             name: Arc::from(&*self.name),
-            auth_method: match self.method {
-                Method::User => AuthMethod::User,
-                Method::Token => AuthMethod::Token,
-                Method::Certificate => AuthMethod::Certificate,
-            },
+            auth_method: self.method,
             grant: Grant {
                 agents: Agents::These([self.agent.clone()].into()),
                 admin: false,

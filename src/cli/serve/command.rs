@@ -13,6 +13,8 @@ use super::agent_pool::ConnectionLimit;
 use super::listening::OpenListeners;
 #[cfg(feature = "cluster")]
 use super::many;
+#[cfg(not(feature = "cluster"))]
+use super::part::Alone;
 use super::part::Role;
 use super::plan::{ActivePlan, plan};
 use super::server::Server;
@@ -108,7 +110,7 @@ async fn serve(
     #[cfg(feature = "cluster")]
     let role: Role = many::start(args, line.is_of("gateway"), &clients).await?;
     #[cfg(not(feature = "cluster"))]
-    let role: Role = None;
+    let role: Role = Arc::new(Alone);
     let (mut listeners, active) = plan(effective, (&stop, traces.as_ref(), &role), None)?;
     for (_, listener) in &mut listeners {
         listener.setup.inherited = sockets.clone();
@@ -157,9 +159,7 @@ async fn serve(
         recorders.announce(false);
     }
     serve_loop.update_admin();
-    if let Some(role) = &serve_loop.role {
-        Arc::clone(role).announce();
-    }
+    Arc::clone(&serve_loop.role).announce();
     serve_loop.sweeper = serve_loop.active.context.sweep();
     let idle = async {
         match exit_when_idle {
@@ -170,9 +170,7 @@ async fn serve(
     serve_loop.run(&again, idle).await;
     server.conversations.close();
     server.conversations.wait().await;
-    if let Some(role) = &serve_loop.role {
-        role.retire().await;
-    }
+    serve_loop.role.retire().await;
     if let Some(traces) = &serve_loop.traces {
         traces.finish();
     }
@@ -190,13 +188,7 @@ impl ServeLoop {
         systemd::ready(&self.status());
         let stop = self.stop.requested.clone();
         let mut idle = pin!(idle);
-        let role = self.role.clone();
-        let changed = || async {
-            match &role {
-                Some(role) => role.changed().await,
-                None => pending().await,
-            }
-        };
+        let role = Arc::clone(&self.role);
         loop {
             tokio::select! {
                 () = &mut idle => {
@@ -207,13 +199,11 @@ impl ServeLoop {
                 () = self.listening.ended() => break,
                 () = stop.cancelled() => break,
                 () = again.notified() => self.reload().await,
-                () = changed() => self.replan().await,
+                () = role.changed() => self.replan().await,
             }
         }
         systemd::stopping();
-        if let Some(role) = &self.role {
-            role.drain();
-        }
+        self.role.drain();
         self.listening.ended().await;
         self.update_admin();
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Serve;
 use super::agent_pool::{Agent, ConnectionLimit, ListenerState};
-use super::part::{Part, Role};
+use super::part::{Alone, Part, Role};
 use super::plan::ActivePlan;
 use super::server::find_agent;
 use crate::cli::agents::check_name;
@@ -56,10 +56,10 @@ pub(super) async fn start(
         let agents = Mutex::new(gateway.agents());
         let followed = Arc::clone(&gateway);
         tokio::spawn(async move { followed.follow().await });
-        return Ok(Some(Arc::new(GatewayPart { gateway, agents })));
+        return Ok(Arc::new(GatewayPart { gateway, agents }));
     }
     if cluster.cluster.is_empty() {
-        return Ok(None);
+        return Ok(Arc::new(Alone));
     }
     let settings = cluster.host(&limits).map_err(usage)?;
     let nats = Nats::connect(&cluster.nats(&settings.name))
@@ -67,7 +67,7 @@ pub(super) async fn start(
         .map_err(failed)?;
     let open = open.clone();
     let host = Host::start(nats, settings, move || open.taken());
-    Ok(Some(Arc::new(HostPart(host.await.map_err(failed)?))))
+    Ok(Arc::new(HostPart(host.await.map_err(failed)?)))
 }
 
 impl Part for HostPart {

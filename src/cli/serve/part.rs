@@ -8,8 +8,13 @@ use crate::cli::common::RelayContext;
 use crate::cli::config::AgentPart;
 use crate::transport::{BoxFuture, Endpoint, Link, Peer, Setup};
 
-/// The part of a relay, if it does not work alone.
-pub(super) type Role = Option<Arc<dyn Part>>;
+/// The part of a relay.
+pub(super) type Role = Arc<dyn Part>;
+
+/// A relay that works alone.
+pub(super) struct Alone;
+
+impl Part for Alone {}
 
 /// A part. Each can do some of this.
 pub(super) trait Part: Send + Sync {
@@ -24,28 +29,23 @@ pub(super) trait Part: Send + Sync {
     }
 
     /// Prepares the context of a plan; `before` is that of the one before.
-    fn set_up(&self, context: &mut RelayContext, before: Option<&RelayContext>);
+    fn set_up(&self, _: &mut RelayContext, _before: Option<&RelayContext>) {}
 
     /// Prepares how an agent is reached.
-    fn set_up_agent(&self, setup: &mut Setup) {
-        let _ = setup;
-    }
+    fn set_up_agent(&self, _: &mut Setup) {}
 
     /// How an agent is reached for this client, where that depends on the client.
-    fn setup_for(&self, client: &Peer, agent: &Agent) -> Option<Setup> {
-        let _ = (client, agent);
+    fn setup_for(&self, _client: &Peer, _: &Agent) -> Option<Setup> {
         None
     }
 
     /// The listener besides those of the configuration.
-    fn listener(&self, plan: &ActivePlan) -> Option<(Endpoint, ListenerState)> {
-        let _ = plan;
+    fn listener(&self, _: &ActivePlan) -> Option<(Endpoint, ListenerState)> {
         None
     }
 
     /// The link of a client of `agent` for its conversation here.
-    fn own(&self, client: Link, agent: &Agent) -> Link {
-        let _ = agent;
+    fn own(&self, client: Link, _: &Agent) -> Link {
         client
     }
 
@@ -61,8 +61,7 @@ pub(super) trait Part: Send + Sync {
     }
 
     /// Passes on the connection of a link that ends elsewhere.
-    fn forward<'p>(&'p self, carrier: Link, listener: &'p ListenerState) -> BoxFuture<'p, ()> {
-        let _ = (carrier, listener);
+    fn forward<'p>(&'p self, _carrier: Link, _: &'p ListenerState) -> BoxFuture<'p, ()> {
         Box::pin(async {})
     }
 }

@@ -99,9 +99,7 @@ pub(super) fn plan(
         context.agent.links.clone_from(&kept);
         context.client.links = kept;
     }
-    if let Some(role) = role {
-        role.set_up(&mut context, before.map(|plan| &plan.context));
-    }
+    role.set_up(&mut context, before.map(|plan| &plan.context));
     context.client.detects_links = args.exit_when_idle.is_some();
     let parts = &config.listeners;
     let listen: Vec<Endpoint> = parts.iter().map(|part| part.endpoint.clone()).collect();
@@ -129,7 +127,7 @@ pub(super) fn plan(
         Ok((part.endpoint.clone(), state))
     });
     let mut states = states.collect::<Result<Listeners, ExitCode>>()?;
-    states.extend(role.as_ref().and_then(|role| role.listener(&active)));
+    states.extend(role.listener(&active));
     Ok((states, active))
 }
 
@@ -141,7 +139,7 @@ fn agents(
     before: Option<&AgentPool>,
 ) -> Result<AgentPool, ExitCode> {
     let Effective { args, config, .. } = effective;
-    let elsewhere = role.as_ref().and_then(|role| role.agents()).transpose();
+    let elsewhere = role.agents().transpose();
     let elsewhere = elsewhere.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
     if elsewhere.is_some() && !config.agents.is_empty() {
         let fault = "a gateway has no agents of its own; run `acp-relay serve` for them";
@@ -160,9 +158,7 @@ fn agents(
         let old = before.and_then(|pool| pool.all.iter().find(|old| old.part.name == part.name));
         match agent(args, context, part, old) {
             Ok(mut agent) => {
-                if let Some(role) = role {
-                    role.set_up_agent(&mut agent.context.agent);
-                }
+                role.set_up_agent(&mut agent.context.agent);
                 all.push(Arc::new(agent));
             }
             Err((failed, fault)) => {

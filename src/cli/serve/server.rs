@@ -134,13 +134,10 @@ impl Server {
             }
         };
         if client.peer.kind == PeerKind::Carrier {
-            if let Some(role) = self.role.as_ref().filter(|_| refusal.is_none()) {
+            if refusal.is_none() {
                 // The link outlives this relay: another one passes it on.
-                let forward = self
-                    .stop
-                    .requested
-                    .run_until_cancelled(role.forward(client, listener));
-                forward.await;
+                let forward = self.role.forward(client, listener);
+                self.stop.requested.run_until_cancelled(forward).await;
             }
             return ExitCode::SUCCESS;
         }
@@ -187,8 +184,7 @@ impl Server {
             PendingMetrics::new(metrics, transport, agent.display_name(), &agent.endpoint)
         });
         // Both are boxed, so that neither's memory is kept for the length of the other.
-        let role = self.role.as_ref();
-        let setup = role.and_then(|role| role.setup_for(&client.peer, agent));
+        let setup = self.role.setup_for(&client.peer, agent);
         let setup = setup.as_ref().unwrap_or(&context.agent);
         let mut reached = Box::pin(conversation::connect_agent(
             &agent.endpoint,
@@ -203,10 +199,7 @@ impl Server {
         });
         match reached.await {
             Ok(link) => {
-                let client = match role {
-                    Some(role) => role.own(client, agent),
-                    None => client,
-                };
+                let client = self.role.own(client, agent);
                 let observers = Observers::default();
                 let run = run_conversation(client, link, None, context, metrics, observers);
                 let end = Box::pin(run).await;
