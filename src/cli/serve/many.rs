@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use super::Serve;
 use super::agent_pool::{Agent, ConnectionLimit, ListenerState};
 use super::part::{Alone, Part, Role};
-use super::plan::ActivePlan;
 use super::server::find_agent;
 use crate::cli::agents::check_name;
 use crate::cli::common::RelayContext;
@@ -77,27 +76,14 @@ impl Part for HostPart {
         }
     }
 
-    fn listener(&self, plan: &ActivePlan) -> Option<(Endpoint, ListenerState)> {
-        let names = plan.agents.all.iter();
+    fn listener(&self, mut all: ListenerState) -> Option<(Endpoint, ListenerState)> {
+        let names = all.agents.all.iter();
         self.0
             .set_agents(names.map(|agent| agent.display_name().to_owned()).collect());
-        let gate = plan.admission.gate();
-        let host = Arc::clone(&self.0);
-        gate.set_passes(Arc::clone(&host) as _);
-        let mut setup = Setup {
-            gate,
-            workers: plan.workers.clone(),
-            cluster: Some(TRANSPORT),
-            ..plan.context.client.clone()
-        };
-        setup.extensions.insert(host);
-        let state = ListenerState {
-            agents: plan.agents.clone(),
-            dialect: None,
-            setup,
-            admission: Arc::clone(&plan.admission),
-        };
-        Some((Endpoint::Cluster(self.0.id().to_owned()), state))
+        all.setup.gate.set_passes(Arc::clone(&self.0) as _);
+        all.setup.cluster = Some(TRANSPORT);
+        all.setup.extensions.insert(Arc::clone(&self.0));
+        Some((Endpoint::Cluster(self.0.id().to_owned()), all))
     }
 
     fn own(&self, client: Link, agent: &Agent) -> Link {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::agent_pool::{Agent, ListenerState};
-use super::plan::ActivePlan;
 use crate::cli::common::RelayContext;
 use crate::cli::config::AgentPart;
 use crate::transport::{BoxFuture, Endpoint, Link, Peer, Setup};
@@ -39,8 +38,8 @@ pub(super) trait Part: Send + Sync {
         None
     }
 
-    /// The listener besides those of the configuration.
-    fn listener(&self, _: &ActivePlan) -> Option<(Endpoint, ListenerState)> {
+    /// The listener besides those of the configuration, which begins with what `all` have.
+    fn listener(&self, _all: ListenerState) -> Option<(Endpoint, ListenerState)> {
         None
     }
 

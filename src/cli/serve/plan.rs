@@ -127,7 +127,16 @@ pub(super) fn plan(
         Ok((part.endpoint.clone(), state))
     });
     let mut states = states.collect::<Result<Listeners, ExitCode>>()?;
-    states.extend(role.listener(&active));
+    states.extend(role.listener(ListenerState {
+        agents: active.agents.clone(),
+        dialect: None,
+        setup: Setup {
+            gate: active.admission.gate(),
+            workers: active.workers.clone(),
+            ..active.context.client.clone()
+        },
+        admission: Arc::clone(&active.admission),
+    }));
     Ok((states, active))
 }
 
