@@ -4,8 +4,8 @@
 # of the WebSocket echo at $ACP_RELAY_ECHO. Each part prints its duration. A failure does not stop
 # the other parts: all failed parts are listed at the end.
 #
-# The half `waiting`: parts that wait more than they compute, in two concurrent lanes; the output of
-# a part is printed in one piece when it ends. The half `loading`: parts that load the machine and
+# The half `waiting`: parts that wait more than they compute, in three concurrent lanes; the output
+# of a part is printed in one piece when it ends. The half `loading`: parts that load the machine and
 # run alone.
 set -eu
 half=${1:-both}
@@ -77,10 +77,15 @@ second_lane() {
     part "HAR, Mermaid and pcapng, read by other programs" python3 formats.py
 }
 
+third_lane() {
+    part "hosts and gateways on NATS" python3 cluster.py
+}
+
 part "the peers" ./install.sh
 if [ -s "$heap/failed" ]; then exit 1; fi
 if [ "$half" != loading ]; then
     first_lane &
+    third_lane &
     second_lane
     wait
 fi
