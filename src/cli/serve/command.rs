@@ -108,7 +108,7 @@ async fn serve(
     let traces = args.common.start_traces()?;
     let clients = ConnectionLimit::default();
     #[cfg(feature = "cluster")]
-    let role: Role = many::start(args, line.is_of("gateway"), &clients).await?;
+    let role: Role = Box::pin(many::start(args, line.is_of("gateway"), &clients)).await?;
     #[cfg(not(feature = "cluster"))]
     let role: Role = Arc::new(Alone);
     let (mut listeners, active) = plan(effective, (&stop, traces.as_ref(), &role), None)?;

@@ -91,7 +91,11 @@ fn every_flag_of_serve_has_its_key() {
     let serve = COMMANDS.iter().find(|(path, _)| path == "serve");
     let flags = flags(&serve.unwrap().1);
     let example = block_on(run(&["config", "example"], "")).stdout;
-    for flag in &flags {
+    // A file for many machines is the same on each: what differs is on the command line.
+    for flag in flags
+        .iter()
+        .filter(|flag| !flag.name.starts_with("--cluster"))
+    {
         let flag = flag.name.trim_start_matches("--");
         let mut keys = KEYS
             .split_whitespace()

@@ -32,11 +32,20 @@ fn limits_table() -> String {
 }
 
 fn flags_tables() -> String {
+    // What only builds with the feature `cluster` have is on its own page.
+    let is_usual = |flag: &Flag| !flag.name.starts_with("--cluster");
+    let flags = |definition| flags(definition).into_iter().filter(is_usual).collect();
     let serve = COMMANDS.iter().find(|(path, _)| path == "serve");
-    let serve = flags(&serve.unwrap().1);
+    let serve: Vec<Flag> = flags(&serve.unwrap().1);
     let mut text = String::new();
     for (command, definition) in COMMANDS.iter() {
-        let all = flags(definition);
+        if ["gateway", "cluster"]
+            .iter()
+            .any(|name| command.starts_with(name))
+        {
+            continue;
+        }
+        let all: Vec<Flag> = flags(definition);
         let shared = |flag: &&Flag| command != "serve" && serve.contains(flag);
         let own: Vec<&Flag> = all.iter().filter(|flag| !shared(flag)).collect();
         let names: Vec<String> = all
