@@ -75,6 +75,7 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Listen for clients, and have each served by a host with the agent that it asks for
     #[cfg(feature = "cluster")]
+    #[command(after_help = super::cluster::GATEWAY_EXAMPLES)]
     Gateway(Box<serve::Serve>),
     /// Speak stdio to the editor that started this program, and forward it to an agent
     #[command(after_help = examples::connect())]

@@ -105,7 +105,7 @@ impl RemoteArgs {
 
 /// Reads a small file of secrets that an option names. The target of a symbolic link is checked,
 /// but not secrets mounted in a container; a pipe (`<(pass show far)`) is private.
-fn read_secrets(option: &str, path: &Path) -> Result<String, String> {
+pub(super) fn read_secrets(option: &str, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let unreadable = |fault| format!("{option}: {shown} cannot be read ({fault})");
     let file = File::open(path).map_err(unreadable)?;

@@ -1,30 +1,35 @@
 //! A connection between a gateway and a host over two subjects, which carries a resumable link.
 
 use std::collections::VecDeque;
-use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker, ready};
 
 use async_nats::message::OutboundMessage;
 use async_nats::{Client, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{Sink as _, StreamExt as _};
-use tokio_util::sync::WaitForCancellationFutureOwned;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use super::nats::Nats;
+use super::nats::{Nats, WAITING};
 use super::parts::{Joined, Joiner, Splitter};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::link::MAX_HEADER;
+use crate::link::{MAX_HEADER, WINDOW};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
+
+/// Most bytes of parts that wait, besides those of one message: a window, and the acknowledgements.
+const MOST: usize = 2 * WINDOW as usize;
 
 /// What comes from the other end.
 struct CarrierStream {
-    parts: Subscriber,
+    parts: mpsc::Receiver<Bytes>,
+    /// The bytes of the parts that wait.
+    waiting: Arc<AtomicUsize>,
     joiner: Joiner,
-    /// The connection to NATS is lost, and with it what was on its way.
-    lost: Pin<Box<WaitForCancellationFutureOwned>>,
     is_ended: bool,
 }
 
@@ -46,10 +51,15 @@ pub(super) fn carrier(
     peer: Peer,
     limits: &Limits,
 ) -> Link {
+    let longest = limits.frame_from_network + MAX_HEADER;
+    let waiting = Arc::<AtomicUsize>::default();
+    let (taken, taken_parts) = mpsc::channel(WAITING);
+    let bound = (Arc::clone(&waiting), MOST.saturating_add(longest));
+    tokio::spawn(take(parts, taken, bound, nats.lost()));
     let stream = CarrierStream {
-        parts,
-        joiner: Joiner::new(limits.frame_from_network + MAX_HEADER),
-        lost: Box::pin(nats.lost().cancelled_owned()),
+        parts: taken_parts,
+        waiting,
+        joiner: Joiner::new(longest),
         is_ended: false,
     };
     let sink = CarrierSink {
@@ -60,6 +70,31 @@ pub(super) fn carrier(
         is_ended: false,
     };
     Link::new(peer, stream, sink, ())
+}
+
+/// Takes parts as they come, until the connection to NATS is lost: a subscription bounds only their
+/// number. More bytes than a window has room for are no link's, and end the carrier.
+async fn take(
+    mut parts: Subscriber,
+    taken: mpsc::Sender<Bytes>,
+    (waiting, most): (Arc<AtomicUsize>, usize),
+    lost: CancellationToken,
+) {
+    let all = async {
+        while let Some(message) = parts.next().await {
+            let part = message.payload;
+            let bytes = waiting.fetch_add(part.len(), Relaxed) + part.len();
+            if bytes > most || taken.try_send(part).is_err() {
+                tracing::warn!("a carrier ends: {bytes} bytes wait, more than its link may send");
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        () = taken.closed() => {}
+        () = lost.cancelled() => {}
+    }
 }
 
 impl CarrierStream {
@@ -74,14 +109,12 @@ impl CarrierStream {
 impl FrameStream for CarrierStream {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         while !self.is_ended {
-            if self.lost.as_mut().poll(cx).is_ready() {
+            let Some(part) = ready!(self.parts.poll_recv(cx)) else {
                 let why = "the connection to the server is lost".to_owned();
                 return Poll::Ready(Some(Err(self.lost(why))));
-            }
-            let Some(message) = ready!(self.parts.poll_next_unpin(cx)) else {
-                break;
             };
-            match self.joiner.join(&message.payload) {
+            self.waiting.fetch_sub(part.len(), Relaxed);
+            match self.joiner.join(&part) {
                 Ok(Joined::More) => {}
                 Ok(Joined::Message(frame)) => {
                     return Poll::Ready(Some(Ok(Decoded::Frame(frame))));

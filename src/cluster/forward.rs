@@ -46,37 +46,26 @@ impl Greeted {
         let Ok(Some(Ok(Decoded::Frame(greeting)))) = first else {
             return None;
         };
-        let Ok((Header::Hello(hello), _)) = Header::read(greeting.as_bytes()) else {
-            refuse(
-                client,
+        let (code, why) = match Header::read(greeting.as_bytes()) {
+            Ok((Header::Hello(hello), _)) => {
+                let host = hello.link.as_deref().map(host_of);
+                if host != Some(None) {
+                    let host = host.flatten().map(str::to_owned);
+                    return Some(Self {
+                        client,
+                        greeting,
+                        host,
+                    });
+                }
+                (RefusalCode::UnknownLink, "there is no such link")
+            }
+            _ => (
                 RefusalCode::Version,
                 "the first message is no greeting of a link",
-                false,
-            )
-            .await;
-            return None;
+            ),
         };
-        let host = match &hello.link {
-            None => None,
-            Some(link) => match host_of(link) {
-                Some(host) => Some(host.to_owned()),
-                None => {
-                    refuse(
-                        client,
-                        RefusalCode::UnknownLink,
-                        "there is no such link",
-                        false,
-                    )
-                    .await;
-                    return None;
-                }
-            },
-        };
-        Some(Self {
-            client,
-            greeting,
-            host,
-        })
+        refuse(client, code, why, false).await;
+        None
     }
 
     /// Whether it begins a link.

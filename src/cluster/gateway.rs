@@ -1,8 +1,6 @@
 //! A gateway: it knows the hosts, finds one for a client and opens connections there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,7 @@ use uuid::Uuid;
 
 use super::carrier::carrier;
 use super::host::HOSTS;
-use super::nats::{LEASE, Nats, RENEWAL};
+use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::placed::{Find, placed};
 use super::record::{Directory, HostRecord, Placement, VERSION};
 use super::request::{Answer, Request, carrier_subjects, subject};
@@ -30,14 +28,14 @@ use crate::transport::{
 
 /// Time for a host to answer; then the next one is asked.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Before a watch that has ended begins again.
+/// Before a watch that has ended begins again, and a host that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a gateway is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct GatewaySettings {
-    /// The file with the seed of the key that signs its tickets.
-    pub key: PathBuf,
+    /// The key that signs its tickets.
+    pub signer: Signer,
     /// The labels that a host needs to be used.
     pub select: BTreeMap<String, String>,
     /// How direct connections to hosts are opened.
@@ -45,6 +43,7 @@ pub struct GatewaySettings {
 }
 
 /// A gateway.
+#[derive(Debug)]
 pub struct Gateway {
     nats: Nats,
     bucket: kv::Store,
@@ -73,16 +72,13 @@ impl Gateway {
     /// Makes a gateway of this relay.
     ///
     /// # Errors
-    /// NATS or the key cannot be used.
+    /// NATS cannot be used.
     pub async fn start(nats: Nats, settings: GatewaySettings) -> Result<Arc<Self>, OpenError> {
-        let signer = Signer::read(&settings.key);
-        let signer = signer
-            .map_err(|what| OpenError::new(OpenErrorKind::NoInput, settings.key.display(), what))?;
         let gateway = Arc::new(Self {
             bucket: nats.bucket(HOSTS).await?,
             sessions: SessionDirectory::open(&nats).await?,
             nats,
-            signer,
+            signer: settings.signer,
             directory: Mutex::new(Directory::new(LEASE, settings.select)),
             agents: watch::Sender::new(BTreeSet::new()),
             direct: settings.direct,
@@ -96,18 +92,8 @@ impl Gateway {
     }
 
     async fn load(&self) -> Result<(), String> {
-        let mut hosts = self
-            .bucket
-            .keys()
-            .await
-            .map_err(|error| error.to_string())?;
-        while let Some(host) = hosts.next().await {
-            let host = host.map_err(|error| error.to_string())?;
-            let entry = self.bucket.entry(&host).await;
-            if let Some(entry) = entry.map_err(|error| error.to_string())? {
-                self.heard(&entry);
-            }
-        }
+        let hosts = entries(&self.bucket).await?;
+        hosts.iter().for_each(|host| self.heard(host));
         self.update_agents();
         Ok(())
     }
@@ -137,25 +123,19 @@ impl Gateway {
     pub async fn follow(&self) {
         let mut ticks = interval(RENEWAL);
         loop {
-            let watch = self.bucket.watch_with_history(">").await;
-            let mut watch = match watch {
-                Ok(watch) => watch,
-                Err(error) => {
-                    tracing::error!("the hosts cannot be watched: {error}");
-                    sleep(AGAIN).await;
-                    continue;
-                }
-            };
-            loop {
-                tokio::select! {
-                    entry = watch.next() => match entry {
-                        Some(Ok(entry)) => self.heard(&entry),
-                        Some(Err(error)) => tracing::warn!("watching the hosts: {error}"),
-                        None => break,
-                    },
-                    _ = ticks.tick() => {}
-                }
-                self.update_agents();
+            match self.bucket.watch_with_history(">").await {
+                Err(error) => tracing::error!("the hosts cannot be watched: {error}"),
+                Ok(mut watch) => loop {
+                    tokio::select! {
+                        entry = watch.next() => match entry {
+                            Some(Ok(entry)) => self.heard(&entry),
+                            Some(Err(error)) => tracing::warn!("watching the hosts: {error}"),
+                            None => break,
+                        },
+                        _ = ticks.tick() => {}
+                    }
+                    self.update_agents();
+                },
             }
             sleep(AGAIN).await;
         }
@@ -181,18 +161,15 @@ impl Gateway {
     ) -> Result<(String, Link), NotOpened> {
         let candidates = self.directory.lock().candidates(agent, Instant::now());
         let mut why = "no host has this agent now".to_owned();
-        for placement in candidates {
-            match self
-                .open(&placement, who, agent, Purpose::Begin, limits)
-                .await
-            {
+        for to in candidates {
+            match self.open(&to, who, agent, Purpose::Begin, limits).await {
                 Ok(link) => {
-                    self.directory.lock().placed(&placement.host);
-                    return Ok((placement.host, link));
+                    self.directory.lock().placed(&to.host);
+                    return Ok((to.host, link));
                 }
                 Err(NotOpened::Never(why)) => return Err(NotOpened::Never(why)),
                 Err(error) => {
-                    let host = &placement.host;
+                    let host = &to.host;
                     tracing::info!(host, "the next host is asked: {error}");
                     why = error.to_string();
                 }
@@ -209,15 +186,20 @@ impl Gateway {
         agent: &str,
         limits: &Limits,
     ) -> Result<Link, NotOpened> {
-        let found = self.directory.lock().find(host, Instant::now());
-        match found {
-            Some(placement) => {
-                self.open(&placement, who, agent, Purpose::Resume, limits)
-                    .await
+        let (purpose, until) = (Purpose::Resume, Instant::now() + limits.handshake / 2);
+        loop {
+            let found = self.directory.lock().find(host, Instant::now());
+            let opened = match found {
+                Some(to) => self.open(&to, who, agent, purpose, limits).await,
+                // What it says of itself would have come by now.
+                None if self.nats.connected_for() > RENEWAL * 2 => Err(NotOpened::Gone),
+                None => Err(NotOpened::Later("the hosts are not known yet".to_owned())),
+            };
+            match opened {
+                // The client waits longer after each attempt, and here the end of a lease shows.
+                Err(NotOpened::Later(_)) if Instant::now() < until => sleep(AGAIN).await,
+                opened => return opened,
             }
-            // What it says of itself would have come by now.
-            None if self.nats.connected_for() > RENEWAL * 2 => Err(NotOpened::Gone),
-            None => Err(NotOpened::Later("the hosts are not known yet".to_owned())),
         }
     }
 
@@ -262,10 +244,8 @@ impl Gateway {
     async fn open_direct(&self, claims: &Claims, address: &str) -> Result<Link, NotOpened> {
         let later = |what: String| NotOpened::Later(what);
         let Ok(Endpoint::Http(web)) = address.parse::<Endpoint>() else {
-            return Err(later(format!(
-                "{} is no address of a host",
-                printable(address.as_bytes())
-            )));
+            let address = printable(address.as_bytes());
+            return Err(later(format!("{address} is no address of a host")));
         };
         let pass = match self.ask(claims, None).await? {
             Answer::Pass(pass) => pass,
@@ -319,11 +299,8 @@ impl Gateway {
         let own = Principal::user("gateway".into());
         let claims = Claims::of(&own, "", host, Purpose::Drain, current_time().unix);
         let claims = claims.ok_or("no ticket")?;
-        match self
-            .ask(&claims, None)
-            .await
-            .map_err(|error| error.to_string())?
-        {
+        let answer = self.ask(&claims, None).await;
+        match answer.map_err(|error| error.to_string())? {
             Answer::Done => Ok(()),
             answer => Err(refused(answer).to_string()),
         }
@@ -395,10 +372,8 @@ impl Wanted {
     }
 
     async fn resume(&self, host: &str) -> Result<Link, NotOpened> {
-        let gateway = &self.gateway;
-        gateway
-            .resume(host, &self.who, &self.agent, &self.limits)
-            .await
+        let (who, agent) = (&self.who, &self.agent);
+        self.gateway.resume(host, who, agent, &self.limits).await
     }
 
     /// A link to the host where a session lives, if that is another one than `here`.
@@ -418,18 +393,10 @@ fn open_error(agent: &str, error: &NotOpened) -> OpenError {
     let (kind, remedy) = match error {
         NotOpened::Gone => (OpenErrorKind::Forbidden, "Load the session again"),
         NotOpened::Never(_) => (OpenErrorKind::Forbidden, "Authenticate with a token"),
-        NotOpened::Later(_) => (
-            OpenErrorKind::Overloaded,
-            "Try again later; `acp-relay cluster hosts` shows what the hosts have",
-        ),
+        NotOpened::Later(_) => {
+            let remedy = "Try again later; `acp-relay cluster hosts` shows what the hosts have";
+            (OpenErrorKind::Overloaded, remedy)
+        }
     };
     OpenError::new(kind, format!("cluster:{agent}"), error.to_string()).with_remedy(remedy)
-}
-
-impl fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway")
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
-    }
 }

@@ -1,10 +1,9 @@
 //! A host: it says what it has, and accepts what gateways open.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
@@ -52,6 +51,7 @@ pub struct HostSettings {
 }
 
 /// A host.
+#[derive(Debug)]
 pub struct Host {
     nats: Nats,
     bucket: kv::Store,
@@ -64,7 +64,7 @@ pub struct Host {
     is_draining: AtomicBool,
     changed: Notify,
     passes: Passes,
-    open: Box<dyn Fn() -> usize + Send + Sync>,
+    open: Arc<AtomicUsize>,
     sessions: Arc<OwnedSessions>,
 }
 
@@ -90,7 +90,7 @@ impl Host {
     pub async fn start(
         nats: Nats,
         settings: HostSettings,
-        open: impl Fn() -> usize + Send + Sync + 'static,
+        open: Arc<AtomicUsize>,
     ) -> Result<Arc<Self>, OpenError> {
         let random = Uuid::new_v4().simple();
         let id = format!("{}.{random}", name_part(&settings.name));
@@ -110,13 +110,13 @@ impl Host {
             is_draining: AtomicBool::new(true),
             changed: Notify::new(),
             passes: Passes::default(),
-            open: Box::new(open),
+            open,
         };
         host.epoch = host.put().await.map_err(|what| {
             let what = format!("this host cannot be announced ({what})");
             let error = OpenError::new(OpenErrorKind::Unavailable, HOSTS, what);
             error.with_remedy(
-                "Let this account publish $KV.acp_hosts.NAME.*, and look for a full bucket",
+                "Let this account publish $KV.acp_hosts.NAME.*, and give JetStream room",
             )
         })?;
         host.is_draining = AtomicBool::new(false);
@@ -146,7 +146,7 @@ impl Host {
 
     /// No new conversations are placed on it from now on.
     pub fn drain(&self) {
-        if !self.is_draining.swap(true, Ordering::Relaxed) {
+        if !self.is_draining.swap(true, Relaxed) {
             tracing::info!("this host is draining: no new conversations are placed on it");
         }
         self.changed.notify_one();
@@ -167,7 +167,9 @@ impl Host {
         loop {
             match self.put().await {
                 Ok(_) => {}
-                Err(what) => tracing::error!("this host cannot be announced: {what}"),
+                Err(what) => {
+                    tracing::error!("this host cannot be announced: {what}");
+                }
             }
             // A drain or other agents are said at once, otherwise it is a renewal.
             let _ = timeout(RENEWAL, self.changed.notified()).await;
@@ -186,8 +188,8 @@ impl Host {
             labels: self.settings.labels.clone(),
             agents: self.agents.lock().clone(),
             capacity: self.settings.capacity,
-            open: (self.open)(),
-            draining: self.is_draining.load(Ordering::Relaxed),
+            open: self.open.load(Relaxed),
+            draining: self.is_draining.load(Relaxed),
             address: self.settings.address.as_ref().map(Endpoint::to_string),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
@@ -207,18 +209,16 @@ impl Host {
         let claims = self.verifier.accept(&request.ticket, current_time().unix);
         let claims = claims.map_err(|error| error.to_string())?;
         if claims.purpose == Purpose::Begin {
-            if self.is_draining.load(Ordering::Relaxed) {
+            if self.is_draining.load(Relaxed) {
                 return Err("the host is draining".to_owned());
             }
             if !self.agents.lock().contains(&claims.agent) {
                 return Err("the host has no such agent".to_owned());
             }
             // The one that is asked for is counted.
-            if (self.open)() > self.settings.capacity {
-                return Err(format!(
-                    "the host has {} conversations",
-                    self.settings.capacity
-                ));
+            let capacity = self.settings.capacity;
+            if self.open.load(Relaxed) > capacity {
+                return Err(format!("the host has {capacity} conversations"));
             }
         }
         Ok((claims, request))
@@ -349,13 +349,5 @@ impl Listener for HostListener {
     fn update(&mut self, setup: &Setup) -> Result<(), OpenError> {
         self.limits = Arc::clone(&setup.limits);
         Ok(())
-    }
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The connection to the NATS servers, and the buckets on them.
 
-use std::fmt;
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{self, kv, stream};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(30);
 pub(super) const RENEWAL: Duration = Duration::from_secs(5);
 /// Messages that wait in a subscription: those of a whole window of a link, which are mostly longer
 /// than 40 bytes.
-const WAITING: usize = 1 << 17;
+pub(super) const WAITING: usize = 1 << 17;
 /// How often a bucket is tried again, and after which time: servers that have just started elect a
 /// leader first.
 const TRIES: u32 = 3;
@@ -38,8 +39,8 @@ const REMEDY: &str = "Enable JetStream on the servers, and let this account use 
 pub struct NatsSettings {
     /// The servers.
     pub servers: Vec<ServerAddr>,
-    /// A file with credentials: a JWT and a seed, or a seed alone.
-    pub credentials: Option<PathBuf>,
+    /// Credentials: a JWT and a seed, or a seed alone.
+    pub credentials: Option<String>,
     /// Authorities that are trusted besides the system's, in PEM.
     pub ca: Option<PathBuf>,
     /// `gateway` or the name of a host, with which the subjects of answers begin.
@@ -47,7 +48,7 @@ pub struct NatsSettings {
 }
 
 /// A connection to the servers; clones share it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Nats {
     pub(super) client: Client,
     period: Arc<Mutex<Period>>,
@@ -55,6 +56,7 @@ pub struct Nats {
 }
 
 /// The time since the servers were connected last.
+#[derive(Debug)]
 struct Period {
     over: CancellationToken,
     since: Instant,
@@ -97,17 +99,13 @@ impl Nats {
                 let period = Arc::clone(&events);
                 async move { period.lock().on_event(&event) }
             });
-        if let Some(path) = &settings.credentials {
-            let read = std::fs::read_to_string(path);
-            let given = read.and_then(|text| match text.trim().starts_with("SU") {
+        if let Some(text) = &settings.credentials {
+            let given = match text.trim().starts_with("SU") {
                 true => Ok(options.nkey(text.trim().to_owned())),
-                false => options.credentials(&text),
-            });
+                false => options.credentials(text),
+            };
             options = given.map_err(|error| {
-                let what = format!(
-                    "the credentials {} cannot be used ({error})",
-                    path.display()
-                );
+                let what = format!("the file of --cluster-credentials cannot be used ({error})");
                 let remedy = "Give a file that `nsc generate creds` or `nk -gen user` writes";
                 fail(OpenErrorKind::NoInput, what, remedy)
             })?;
@@ -183,13 +181,16 @@ impl Nats {
         match jetstream.get_stream(format!("KV_{name}")).await {
             Ok(stream) => {
                 let found = &stream.cached_info().config;
-                if found.max_age != LEASE || found.max_messages_per_subject != 1 {
+                let (age, history) = (found.max_age, found.max_messages_per_subject);
+                // Old servers make room for a new entry by the loss of the oldest one.
+                let most = found.max_bytes.max(found.max_messages);
+                if age != LEASE || history != 1 || most > 0 {
                     let what = format!(
-                        "it is not of this version (maximum age {:?}, history {})",
-                        found.max_age, found.max_messages_per_subject
+                        "it is not of this version (maximum age {age:?}, history {history}, \
+                         maximum size {most})"
                     );
-                    let remedy =
-                        "Delete it if no other program uses it (nats kv del), and start again";
+                    let remedy = "Delete it if no other program uses it (nats kv del BUCKET), and \
+                                  start again; its size must have no maximum";
                     return fail(OpenErrorKind::Protocol, what, remedy);
                 }
             }
@@ -258,20 +259,20 @@ impl Period {
     }
 }
 
-/// An address without the password in it.
-fn show(address: &ServerAddr) -> String {
-    format!(
-        "{}://{}:{}",
-        address.scheme(),
-        address.host(),
-        address.port()
-    )
+/// The entries of a bucket.
+pub(super) async fn entries(bucket: &kv::Store) -> Result<Vec<kv::Entry>, String> {
+    let failed = |error: &dyn Error| error.to_string();
+    let mut keys = bucket.keys().await.map_err(|error| failed(&error))?;
+    let mut found = Vec::new();
+    while let Some(key) = keys.next().await {
+        let entry = bucket.entry(key.map_err(|error| failed(&error))?).await;
+        found.extend(entry.map_err(|error| failed(&error))?);
+    }
+    Ok(found)
 }
 
-impl fmt::Debug for Nats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nats")
-            .field("servers", &self.servers)
-            .finish_non_exhaustive()
-    }
+/// An address without the password in it.
+fn show(address: &ServerAddr) -> String {
+    let (scheme, host) = (address.scheme(), address.host());
+    format!("{scheme}://{host}:{}", address.port())
 }

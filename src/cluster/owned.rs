@@ -20,7 +20,7 @@ use crate::jsonrpc::{
 use crate::transport::{FrameSink, FrameStream, Link, LinkError};
 
 /// Requests that enter a session that there is.
-const ENTERS: [&str; 2] = ["session/load", "session/resume"];
+pub(super) const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 /// Requests whose answer names a new one.
 const OPENS: [&str; 2] = ["session/new", "session/fork"];
 

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::owned::ENTERS;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Kind, Limits, Scanned, Scanner, named_session};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
@@ -19,8 +20,6 @@ pub(super) type Find =
 
 /// Methods after which a client stays where it is.
 const STAYS: [&str; 3] = ["session/new", "session/fork", "session/prompt"];
-/// Methods by which it enters a session that there is.
-const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 
 struct Shared {
     link: Link,

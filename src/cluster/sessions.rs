@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::nats::{LEASE, Nats, RENEWAL};
+use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::record::VERSION;
 use crate::auth::Principal;
 use crate::transport::OpenError;
@@ -31,8 +31,11 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Renewals that are under way at a time.
 const AT_ONCE: usize = 64;
 
+/// What to do about a session that lives on another host.
+const REMEDY: &str = "; `connect --no-link` to a gateway finds it there";
+
 /// The directory of sessions.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct SessionDirectory {
     bucket: kv::Store,
 }
@@ -49,6 +52,7 @@ pub struct SessionRecord {
 }
 
 /// The sessions of a host.
+#[derive(Debug)]
 pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
@@ -57,6 +61,7 @@ pub(super) struct OwnedSessions {
     stop: Duration,
 }
 
+#[derive(Debug)]
 struct Owned {
     revision: u64,
     value: bytes::Bytes,
@@ -103,22 +108,11 @@ impl SessionDirectory {
 
     /// Where all living sessions are.
     pub(super) async fn all(&self) -> Result<Vec<SessionRecord>, String> {
-        let mut found = Vec::new();
-        let mut keys = self
-            .bucket
-            .keys()
-            .await
-            .map_err(|error| error.to_string())?;
-        while let Some(key) = keys.next().await {
-            let key = key.map_err(|error| error.to_string())?;
-            let entry = self
-                .bucket
-                .get(&key)
-                .await
-                .map_err(|error| error.to_string())?;
-            found.extend(entry.and_then(|entry| serde_json::from_slice(&entry).ok()));
-        }
-        Ok(found)
+        let all = entries(&self.bucket).await?;
+        let all = all.iter();
+        Ok(all
+            .filter_map(|entry| serde_json::from_slice(&entry.value).ok())
+            .collect())
     }
 }
 
@@ -186,8 +180,10 @@ impl OwnedSessions {
                 let update = bucket.update(key, value.clone(), entry.revision).await;
                 update.map_err(|error| error.to_string())
             }
-            Ok(found) => Err(format!("it lives on the host {}", found.host)),
-            Err(error) => Err(format!("its entry is not understood ({error})")),
+            Ok(SessionRecord { host, .. }) => Err(format!("it lives on the host {host}{REMEDY}")),
+            Err(_) => Err(format!(
+                "its entry is not of version {VERSION}; update its host"
+            )),
         }
     }
 
@@ -246,11 +242,13 @@ impl OwnedSessions {
         let update = timeout(RENEWAL, update).await;
         let error = match update {
             Ok(Ok(revision)) => return self.renewed(&key, revision, Some(renewed)),
-            Ok(Err(error)) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => error,
+            Ok(Err(error)) => error,
             // Whether it came is found out by the next one.
-            Ok(Err(error)) => return tracing::warn!("a session is not renewed: {error}"),
-            Err(_) => return tracing::warn!("a session is not renewed: NATS does not answer"),
+            Err(_) => return failed("NATS does not answer"),
         };
+        if error.kind() != kv::UpdateErrorKind::WrongLastRevision {
+            return failed(&error.to_string());
+        }
         // An answer may have been lost: then the entry is still the one of this host.
         let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
         match entry {
@@ -304,6 +302,10 @@ impl Drop for Claim {
             });
         }
     }
+}
+
+fn failed(why: &str) {
+    tracing::warn!("a session is not renewed: {why}");
 }
 
 /// The key of a principal's session.

@@ -6,7 +6,6 @@
 //! believes only the gateways whose public keys it was given, for 30 s, and each ticket once.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,6 +63,7 @@ pub enum Purpose {
 }
 
 /// The key of a gateway.
+#[derive(Debug)]
 pub struct Signer(KeyPair);
 
 /// What a host verifies tickets with.
@@ -141,25 +141,14 @@ impl Claims {
 }
 
 impl Signer {
-    /// The key whose seed a file holds.
+    /// The key of a seed.
     ///
     /// # Errors
-    /// It cannot be used, or others can read it.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let shown = path.display();
-        let fail = |error: std::io::Error| format!("{shown} cannot be read ({error})");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(path).map_err(fail)?.permissions().mode();
-            if mode & 0o077 != 0 {
-                return Err(format!("others can read {shown}: chmod 600 {shown}"));
-            }
-        }
-        let seed = fs::read_to_string(path).map_err(fail)?;
+    /// It is none.
+    pub fn from_seed(seed: &str) -> Result<Self, String> {
         let pair = KeyPair::from_seed(seed.trim());
         pair.map(Self).map_err(|error| {
-            format!("{shown} holds no seed of an nkey ({error}); acp-relay cluster key makes one")
+            format!("it holds no seed of an nkey ({error}); `acp-relay cluster key` makes one")
         })
     }
 
@@ -271,10 +260,4 @@ fn read_keys(path: &Path) -> Result<Vec<KeyPair>, String> {
             })
         })
         .collect()
-}
-
-impl fmt::Debug for Signer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Signer").field(&self.public_key()).finish()
-    }
 }

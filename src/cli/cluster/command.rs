@@ -1,11 +1,8 @@
 //! `acp-relay cluster`: the hosts, and the keys of gateways.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::future::Future;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -14,9 +11,10 @@ use serde_json::json;
 use tokio::runtime::Builder;
 
 use super::ClusterArgs;
+use super::options::read_key;
 use crate::cli::console::{self, counted};
-use crate::cli::{endpoints, exit, runtime};
-use crate::cluster::{Gateway, Nats, Signer};
+use crate::cli::{endpoints, exit, runtime, state};
+use crate::cluster::{Gateway, HostRecord, Nats, Signer};
 
 /// For `--help`.
 const EXAMPLES: &str = "\
@@ -27,6 +25,12 @@ Examples:
       What hosts there are, their agents and how busy they are.
   acp-relay cluster drain build1.0123… --cluster nats://nats.example --cluster-key gateway.seed
       Have no new conversations placed on a host.";
+
+/// For `gateway --help`.
+pub(in crate::cli) const GATEWAY_EXAMPLES: &str = "\
+Examples:
+  acp-relay gateway --cluster nats://nats.example --cluster-key gateway.seed --listen http://127.0.0.1:8000
+      One address for the agents of all hosts. `acp-relay help cluster` has the whole setup.";
 
 /// Arguments of `cluster`.
 #[derive(Debug, Args)]
@@ -79,9 +83,7 @@ pub(in crate::cli) fn run(args: &Cluster) -> ExitCode {
         },
         Command::Status { cluster } => with_gateway(cluster, |gateway| async move {
             let hosts = gateway.hosts();
-            let sum = |count: fn(&crate::cluster::HostRecord) -> usize| {
-                hosts.values().map(count).sum::<usize>()
-            };
+            let sum = |count: fn(&HostRecord) -> usize| hosts.values().map(count).sum::<usize>();
             let text = format!(
                 "{}, {} of them draining; {} of {} conversations\n",
                 counted(hosts.len(), "host"),
@@ -98,10 +100,8 @@ pub(in crate::cli) fn run(args: &Cluster) -> ExitCode {
             }
             let lines = hosts.iter().map(|(id, host)| {
                 let agents: Vec<&str> = host.agents.iter().map(String::as_str).collect();
-                let labels = host
-                    .labels
-                    .iter()
-                    .map(|(name, value)| format!("  {name}={value}"));
+                let labels = host.labels.iter();
+                let labels = labels.map(|(name, value)| format!("  {name}={value}"));
                 format!(
                     "{id}  {}/{}{}  {}{}  {}\n",
                     host.open,
@@ -151,14 +151,12 @@ fn with_gateway<F: Future<Output = ExitCode>>(
     main: impl FnOnce(Arc<Gateway>) -> F,
 ) -> ExitCode {
     runtime::drive(Builder::new_current_thread(), async {
-        let settings = match args.gateway(endpoints::setup()) {
+        let settings = args.gateway(endpoints::setup());
+        let (settings, nats) = match settings.and_then(|all| Ok((all, args.nats("gateway")?))) {
             Ok(settings) => settings,
             Err(fault) => return exit::fail(exit::USAGE, &fault),
         };
-        let started = async {
-            let nats = Nats::connect(&args.nats("gateway")).await?;
-            Gateway::start(nats, settings).await
-        };
+        let started = async { Gateway::start(Nats::connect(&nats).await?, settings).await };
         match started.await {
             Ok(gateway) => main(gateway).await,
             Err(error) => exit::open_failed(&error),
@@ -167,17 +165,12 @@ fn with_gateway<F: Future<Output = ExitCode>>(
 }
 
 /// The public key of a file's key, which is made if there is no such file.
-fn key(file: &PathBuf) -> Result<String, String> {
+fn key(file: &Path) -> Result<String, String> {
     if file.exists() {
-        return Signer::read(file).map(|signer| signer.public_key());
+        return read_key(file).map(|signer| signer.public_key());
     }
     let (signer, seed) = Signer::generate()?;
-    let made = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file);
-    let written = made.and_then(|mut made| made.write_all(format!("{seed}\n").as_bytes()));
-    written.map_err(|error| format!("{} cannot be written ({error})", file.display()))?;
+    let written = state::write(file, &format!("{seed}\n"));
+    written.map_err(|fault| fault.to_string())?;
     Ok(signer.public_key())
 }

@@ -3,5 +3,5 @@
 mod command;
 mod options;
 
-pub(super) use command::{Cluster, run};
+pub(super) use command::{Cluster, GATEWAY_EXAMPLES, run};
 pub(super) use options::ClusterArgs;

@@ -1,13 +1,14 @@
 //! `--cluster` and its options.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::ServerAddr;
 use clap::Args;
 
-use crate::cluster::{GatewaySettings, HostSettings, NatsSettings, read_server};
+use crate::cli::remote::read_secrets;
+use crate::cluster::{GatewaySettings, HostSettings, NatsSettings, Signer, read_server};
 use crate::jsonrpc::Limits;
 use crate::transport::{Endpoint, Setup};
 
@@ -52,13 +53,18 @@ pub(in crate::cli) struct ClusterArgs {
 
 impl ClusterArgs {
     /// Where the servers are, for a gateway or a host of this name.
-    pub(in crate::cli) fn nats(&self, name: &str) -> NatsSettings {
-        NatsSettings {
+    ///
+    /// # Errors
+    /// The credentials cannot be read.
+    pub(in crate::cli) fn nats(&self, name: &str) -> Result<NatsSettings, String> {
+        let credentials = self.cluster_credentials.as_ref();
+        let credentials = credentials.map(|path| read_secrets("--cluster-credentials FILE", path));
+        Ok(NatsSettings {
             servers: self.cluster.clone(),
-            credentials: self.cluster_credentials.clone(),
+            credentials: credentials.transpose()?,
             ca: self.cluster_ca.clone(),
             name: name.to_owned(),
-        }
+        })
     }
 
     /// What the host is, with these limits.
@@ -77,10 +83,8 @@ impl ClusterArgs {
             );
         }
         let address = self.cluster_address.clone();
-        if let Some(other) = address
-            .as_ref()
-            .filter(|at| !matches!(at, Endpoint::Http(_)))
-        {
+        let is_other = |at: &&Endpoint| !matches!(at, Endpoint::Http(_));
+        if let Some(other) = address.as_ref().filter(is_other) {
             return Err(format!(
                 "--cluster-address {other}: gateways connect to ws:// or wss://"
             ));
@@ -92,12 +96,8 @@ impl ClusterArgs {
                 "--cluster-capacity {capacity} is more than the limit `connections`, {connections}"
             ));
         }
-        let name = || {
-            rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned()
-        };
+        let machine = rustix::system::uname();
+        let name = || machine.nodename().to_string_lossy().into_owned();
         Ok(HostSettings {
             name: self.cluster_name.clone().unwrap_or_else(name),
             labels: labels(&self.cluster_label),
@@ -112,21 +112,26 @@ impl ClusterArgs {
     /// What the gateway is, which connects to hosts directly with the settings `direct`.
     ///
     /// # Errors
-    /// An option is missing.
+    /// An option is missing, or the key cannot be used.
     pub(in crate::cli) fn gateway(&self, direct: Setup) -> Result<GatewaySettings, String> {
         if self.cluster.is_empty() {
             return Err("a gateway needs the NATS servers: --cluster nats://HOST".to_owned());
         }
-        let key = self.cluster_key.clone();
-        let key = key.ok_or(
+        let key = self.cluster_key.as_ref().ok_or(
             "a gateway needs a key: `acp-relay cluster key FILE` makes one, for --cluster-key FILE",
         )?;
         Ok(GatewaySettings {
-            key,
+            signer: read_key(key)?,
             select: labels(&self.cluster_select),
             direct,
         })
     }
+}
+
+/// The key of a gateway, in a file that only its owner can read.
+pub(super) fn read_key(path: &Path) -> Result<Signer, String> {
+    let signer = Signer::from_seed(&read_secrets("--cluster-key", path)?);
+    signer.map_err(|fault| format!("--cluster-key: {}: {fault}", path.display()))
 }
 
 fn labels(given: &[(String, String)]) -> BTreeMap<String, String> {

@@ -135,9 +135,9 @@ impl ConnectionLimit {
 
 #[cfg(feature = "cluster")]
 impl ConnectionLimit {
-    /// How many there are.
-    pub(super) fn taken(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    /// The count.
+    pub(super) fn count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.0)
     }
 }
 

@@ -48,9 +48,8 @@ pub(super) async fn start(
             ..endpoints::setup()
         };
         let settings = cluster.gateway(direct).map_err(usage)?;
-        let nats = Nats::connect(&cluster.nats("gateway"))
-            .await
-            .map_err(failed)?;
+        let nats = cluster.nats("gateway").map_err(usage)?;
+        let nats = Nats::connect(&nats).await.map_err(failed)?;
         let gateway = Gateway::start(nats, settings).await.map_err(failed)?;
         let agents = Mutex::new(gateway.agents());
         let followed = Arc::clone(&gateway);
@@ -61,11 +60,9 @@ pub(super) async fn start(
         return Ok(Arc::new(Alone));
     }
     let settings = cluster.host(&limits).map_err(usage)?;
-    let nats = Nats::connect(&cluster.nats(&settings.name))
-        .await
-        .map_err(failed)?;
-    let open = open.clone();
-    let host = Host::start(nats, settings, move || open.taken());
+    let nats = cluster.nats(&settings.name).map_err(usage)?;
+    let nats = Nats::connect(&nats).await.map_err(failed)?;
+    let host = Host::start(nats, settings, open.count());
     Ok(Arc::new(HostPart(host.await.map_err(failed)?)))
 }
 
