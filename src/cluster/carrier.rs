@@ -14,6 +14,7 @@ use futures_util::{Sink as _, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::counts;
 use super::nats::{Nats, WAITING};
 use super::parts::{Joined, Joiner, Splitter};
 use crate::jsonrpc::framing::Decoded;
@@ -80,6 +81,7 @@ async fn take(
     (waiting, most): (Arc<AtomicUsize>, usize),
     lost: CancellationToken,
 ) {
+    counts::CARRIERS.fetch_add(1, Relaxed);
     let all = async {
         while let Some(message) = parts.next().await {
             let part = message.payload;
@@ -95,6 +97,7 @@ async fn take(
         () = taken.closed() => {}
         () = lost.cancelled() => {}
     }
+    counts::CARRIERS.fetch_sub(1, Relaxed);
 }
 
 impl CarrierStream {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
@@ -12,6 +13,7 @@ use tokio::time::{interval, sleep, timeout};
 use uuid::Uuid;
 
 use super::carrier::carrier;
+use super::counts;
 use super::host::HOSTS;
 use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::placed::{Find, placed};
@@ -98,6 +100,14 @@ impl Gateway {
         Ok(())
     }
 
+    fn count_hosts(&self) {
+        let hosts = self.hosts();
+        let draining = hosts.values().filter(|host| host.draining).count();
+        for (gauge, count) in counts::HOSTS.iter().zip([hosts.len() - draining, draining]) {
+            gauge.store(count as u64, Relaxed);
+        }
+    }
+
     fn update_agents(&self) {
         let agents = self.directory.lock().agents(Instant::now());
         self.agents.send_if_modified(|known| {
@@ -132,7 +142,7 @@ impl Gateway {
                             Some(Err(error)) => tracing::warn!("watching the hosts: {error}"),
                             None => break,
                         },
-                        _ = ticks.tick() => {}
+                        _ = ticks.tick() => self.count_hosts(),
                     }
                     self.update_agents();
                 },
@@ -165,16 +175,19 @@ impl Gateway {
             match self.open(&to, who, agent, Purpose::Begin, limits).await {
                 Ok(link) => {
                     self.directory.lock().placed(&to.host);
+                    counts::PLACEMENTS[0].fetch_add(1, Relaxed);
                     return Ok((to.host, link));
                 }
                 Err(NotOpened::Never(why)) => return Err(NotOpened::Never(why)),
                 Err(error) => {
                     let host = &to.host;
                     tracing::info!(host, "the next host is asked: {error}");
+                    counts::PLACEMENTS[1].fetch_add(1, Relaxed);
                     why = error.to_string();
                 }
             }
         }
+        counts::PLACEMENTS[2].fetch_add(1, Relaxed);
         Err(NotOpened::Later(why))
     }
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::carrier::carrier;
+use super::counts;
 use super::nats::{LEASE, Nats, RENEWAL};
 use super::owned::owned;
 use super::record::{HostRecord, VERSION};
@@ -168,6 +169,7 @@ impl Host {
             match self.put().await {
                 Ok(_) => {}
                 Err(what) => {
+                    counts::FAILED.fetch_add(1, Relaxed);
                     tracing::error!("this host cannot be announced: {what}");
                 }
             }

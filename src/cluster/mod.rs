@@ -6,7 +6,7 @@
 //! connection there, and `forward` passes a client's resumable link on to it. `nats` is the
 //! connection to the servers, `carrier` carries a link over it, in `parts`; a `ticket` tells a host
 //! who the client is. `sessions` says which host a living session is on, and claims those of a host
-//! (`owned`), so that a gateway finds it (`placed`).
+//! (`owned`), so that a gateway finds it (`placed`). `counts` are for the metrics.
 //!
 //! # Why
 //!
@@ -18,6 +18,7 @@
 //! resumes without a directory, and has nothing to lose when it ends.
 
 mod carrier;
+mod counts;
 mod forward;
 mod gateway;
 mod host;
@@ -30,6 +31,7 @@ mod request;
 mod sessions;
 mod ticket;
 
+pub use counts::counts;
 pub use forward::Greeted;
 pub use gateway::{Gateway, GatewaySettings};
 pub use host::{Host, HostSettings};

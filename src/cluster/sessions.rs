@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::counts;
 use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::record::VERSION;
 use crate::auth::Principal;
@@ -305,6 +307,7 @@ impl Drop for Claim {
 }
 
 fn failed(why: &str) {
+    counts::FAILED.fetch_add(1, Relaxed);
     tracing::warn!("a session is not renewed: {why}");
 }
 

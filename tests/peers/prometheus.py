@@ -65,6 +65,8 @@ ALARMS = {
         "buffer_limit_bytes{dir=\"to_client\",where=\"outbox\"}": "100+0x60"},
     "AcpRelayLinksLost": {
         "links{state=\"detached\"}": "0+0x10 8+0x50", "links{state=\"attached\"}": "9+0x10 1+0x50"},
+    "AcpRelayClusterUnplaced": {"cluster_placements_total{outcome=\"none\"}": ONCE},
+    "AcpRelayClusterUnrenewed": {"cluster_renewals_failed_total": ONCE},
     "AcpRelayDrains": {"drain_duration_seconds": "0+0x10 0+60x50"},
     "AcpRelayBusy": {"tokio_busy_seconds_total{runtime=\"main\"}": "0+0x10 0+59x50",
                      "tokio_workers{runtime=\"main\"}": "1+0x60"},

@@ -174,6 +174,11 @@ impl GaugeSource for ProcessGauges {
     fn lost_lines(&self) -> [u64; 2] {
         stderr::dropped_lines()
     }
+
+    #[cfg(feature = "cluster")]
+    fn cluster(&self) -> Vec<(&'static str, Option<&'static str>, u64)> {
+        crate::cluster::counts()
+    }
 }
 
 /// The sum of several runtimes.

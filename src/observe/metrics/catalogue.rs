@@ -141,6 +141,10 @@ catalogue! {
         Gauge "acp_relay_links" [state] "Links to clients, and resumable links to agents: attached; detached, whose peer is lost and may return (over a resumable link, or with --on-disconnect detach); draining, all of them once the relay was asked to end.";
         Gauge "acp_relay_link_unacked_bytes" [] "Bytes of messages that were sent over resumable links, or wait for a lost peer, and were not acknowledged.";
         Gauge "acp_relay_config_last_reload_success_timestamp_seconds" [] "Time of the last successful reload of the configuration file, in seconds since 1970; 0 before the first.";
+        Gauge "acp_relay_cluster_hosts" [state] "Hosts that a gateway knows: those that take conversations (ready), and those that take no new ones (draining).";
+        Counter "acp_relay_cluster_placements_total" [outcome] "Conversations that a gateway placed on a host (placed), answers of hosts that did not take one (refused), and conversations that no host took (none).";
+        Gauge "acp_relay_cluster_carriers" [] "Connections between gateways and hosts over NATS that are open now.";
+        Counter "acp_relay_cluster_renewals_failed_total" [] "Renewals of a host, or of its sessions, that NATS did not take.";
         Gauge "acp_relay_turns" [agent] "Turns in progress.";
         Gauge "acp_relay_sessions_open" [agent] "Sessions that were opened in open conversations, and not closed.";
         Gauge "acp_relay_context_used_ratio" [agent] "Used part of the context, by usage_update: the last report of each open conversation, the greatest of them.";

@@ -99,6 +99,12 @@ impl Metrics {
         for (why, count) in LOST.iter().zip(lost) {
             registry.total("log_lines_lost_total", &[why], count);
         }
+        for (name, label, value) in program.map_or_else(Vec::new, |program| program.cluster()) {
+            match Metric::named(CATALOGUE, name).kind {
+                Type::Counter => registry.total(name, label.as_slice(), value),
+                _ => registry.gauge(name, label.as_slice(), value),
+            }
+        }
     }
 
     fn set_recording_totals(&self) {

@@ -10,6 +10,10 @@ pub trait GaugeSource: Send + Sync + fmt::Debug {
     /// Lines that are missing in the log: by its rate limit, and because stderr was not read in
     /// time.
     fn lost_lines(&self) -> [u64; 2];
+    /// The values of the metrics of work with other machines, each with its name and label.
+    fn cluster(&self) -> Vec<(&'static str, Option<&'static str>, u64)> {
+        Vec::new()
+    }
 }
 
 /// The state of a runtime, or of several with one name.

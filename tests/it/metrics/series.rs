@@ -17,7 +17,7 @@ use acp_relay::observe::{Event, Observer as _};
 use super::stage::{ALLOW, Observed, Relay, Scrape};
 
 /// Metrics of events that [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 15] = [
+pub(crate) const RARE: [&str; 19] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
     "acp_relay_accept_errors_total",
@@ -33,6 +33,11 @@ pub(crate) const RARE: [&str; 15] = [
     "acp_relay_policy_decisions_total",
     "acp_relay_config_reload_total",
     "acp_relay_trace_spans_total",
+    // Only with the feature `cluster`.
+    "acp_relay_cluster_hosts",
+    "acp_relay_cluster_placements_total",
+    "acp_relay_cluster_carriers",
+    "acp_relay_cluster_renewals_failed_total",
 ];
 
 #[test]
@@ -249,6 +254,15 @@ impl GaugeSource for Noisy {
     fn lost_lines(&self) -> [u64; 2] {
         [0, 3]
     }
+
+    fn cluster(&self) -> Vec<(&'static str, Option<&'static str>, u64)> {
+        vec![
+            ("cluster_carriers", None, 4),
+            ("cluster_hosts", Some("ready"), 2),
+            ("cluster_placements_total", Some("none"), 1),
+            ("cluster_renewals_failed_total", None, 7),
+        ]
+    }
 }
 
 #[test]
@@ -329,6 +343,10 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
         link_downtime_seconds_bucket{le=2.5} 0
         log_lines_lost_total{reason=unread} 3
         tokio_alive_tasks{runtime=main} 5
+        cluster_carriers 4
+        cluster_hosts{state=ready} 2
+        cluster_placements_total{outcome=none} 1
+        cluster_renewals_failed_total 7
         connections_open 0
         messages_total{method=session/cancel,dir=to_agent} 1",
     );
