@@ -466,7 +466,9 @@ def killed_host(place):
         other = place.host(direct=direct)
         place.known(1)
         client = Client(dial(address(gateway))).begin()
-        client.call("session/load", sessionId=sessions["connect"], cwd="/tmp", mcpServers=[])
+        # Its claim may be valid for some seconds more, and the client is told to try again.
+        load = {"sessionId": sessions["connect"], "cwd": "/tmp", "mcpServers": []}
+        wait_until(lambda: "result" in client.answer(client.send("session/load", **load)), WAIT, "no host takes the session")
         client.turn(sessions["connect"], 0)
         client.wire.end()
         for relay in (other, gateway):
