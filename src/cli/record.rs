@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ use crate::observe::recorder::{
 };
 use crate::proxy::StopSignals;
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
-use crate::recording::{EventKind, PeerInfo};
+use crate::recording::{EventKind, PeerInfo, unix_micros};
 use crate::transport::{self, Link, PeerKind, Presence};
 
 /// How long a finished conversation waits for its last lines to be written.
@@ -201,8 +201,7 @@ impl RecorderFactory {
         tally: Arc<RecorderStats>,
     ) -> Result<(Recorder, ActiveRecording), String> {
         let id = random_hex::<16>().map_err(|error| error.to_string())?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let began = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
+        let began = unix_micros(SystemTime::now());
         let [client_speaks, agent_speaks] = dialects.for_client(&client.peer).names();
         let peer = |peer: &transport::Peer, dialect| PeerInfo {
             name: peer.name.clone(),

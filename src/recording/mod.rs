@@ -36,6 +36,7 @@ pub mod lint;
 mod packed;
 mod parse;
 pub mod patch;
+mod peers;
 mod read;
 pub mod redact;
 pub mod replay;
@@ -61,11 +62,12 @@ pub use files::{
 pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
+pub use peers::{peer_info, peer_name};
 pub use read::{Entry, SegmentReader};
 pub use surrogates::{
     decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
 };
 pub use tail::Tail;
-pub use timestamp::rfc3339;
+pub use timestamp::{rfc3339, unix_micros};
 pub use verify::{Defect, VerifyReport, verify, verify_segment};
 pub use view::{Reorder, View, ViewFilter};

@@ -1,6 +1,15 @@
-//! Formats times as dates in UTC.
+//! Times as microseconds since 1970, and as dates in UTC.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use time::OffsetDateTime;
+
+/// Microseconds from 1970 to a time; 0 for an earlier one.
+#[must_use]
+pub fn unix_micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
+}
 
 /// Formats microseconds since 1970 as in `2026-11-20T15:59:00Z`; beyond the year 9999, as `@` and
 /// the seconds.

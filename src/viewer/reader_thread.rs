@@ -8,11 +8,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Weak;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use super::content::{Content, Progress};
 use crate::recording::lint::Linter;
-use crate::recording::{Entry, Parsed, Recording, Tail, is_locked, open};
+use crate::recording::{Entry, Parsed, Recording, Tail, is_locked, open, unix_micros};
 
 /// Time between two polls at the end of a recording.
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
@@ -116,11 +116,8 @@ fn add(content: &Content, tail: &mut Tail, lines: &[(u16, Entry)]) -> io::Result
 /// Whether a process writes the segment at `path`: the writer has it locked.
 pub(super) fn is_written(path: &Path, began: u64) -> bool {
     // The writer may not have locked a new file yet, and must find it unlocked.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let age = now
-        .map_or(0, |now| now.as_micros())
-        .checked_sub(began.into());
-    age.is_some_and(|age| age < MIN_AGE.as_micros()) || is_locked(path)
+    let age = unix_micros(SystemTime::now()).checked_sub(began);
+    age.is_some_and(|age| Duration::from_micros(age) < MIN_AGE) || is_locked(path)
 }
 
 impl Lint {

@@ -9,7 +9,7 @@ use std::io::{self, Seek as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use clap::Args;
 use rustix::fs::FlockOperation;
@@ -22,7 +22,7 @@ use crate::cli::random::random;
 use crate::observe::recorder::marks_path;
 use crate::recording::redact::{Mode, Redactor};
 use crate::recording::write::{self, Stamp};
-use crate::recording::{EventKind, PACKED, Parsed, SegmentReader};
+use crate::recording::{EventKind, PACKED, Parsed, SegmentReader, unix_micros};
 
 /// The arguments of `inspect mark`.
 #[derive(Debug, Args)]
@@ -120,9 +120,8 @@ fn append_mark(mut file: File, text: String) -> io::Result<u64> {
         // The lost line may have been anything.
         ended = None;
     }
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // The recording's monotonic clock is lost.
-    last.w = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+    last.w = unix_micros(SystemTime::now());
     for what in [EventKind::Resume, EventKind::Mark(text)] {
         last.n += 1;
         write::event(&mut out, last, &what);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use super::segment::SegmentWriter;
 use super::stats::RecorderStats;
 use crate::jsonrpc::Side;
 use crate::recording::redact::{Mode, Redactor};
-use crate::recording::{EventKind, Header, PeerInfo, VERSION, parse_json, parse_line};
+use crate::recording::{EventKind, Header, PeerInfo, VERSION, parse_line, peer_info, unix_micros};
 
 /// Lines are written when there are this many bytes of them: few enough to be still in the
 /// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`
@@ -87,7 +87,7 @@ pub(super) struct RecordingWriter {
 impl RecordingWriter {
     /// Begins the recording.
     pub(super) fn begin(plan: RecordingPlan, began: Instant) -> io::Result<Self> {
-        let wall = unix_time();
+        let wall = unix_micros(SystemTime::now());
         let clean = |peer: PeerInfo| PeerInfo {
             name: plan.redactor.own_text(&peer.name).into_owned(),
             dialect: peer.dialect,
@@ -171,7 +171,7 @@ impl RecordingWriter {
         let mut entries = std::mem::take(&mut batch.entries);
         let count = entries.len();
         let mut first = self.encoder.last() + 1;
-        self.encoder.begin_batch(t, unix_time());
+        self.encoder.begin_batch(t, unix_micros(SystemTime::now()));
         for entry in entries.drain(..) {
             self.encoder.add_entry(&batch, entry);
             if self.encoder.out.len() >= WRITE {
@@ -320,23 +320,12 @@ fn first_client(lines: &[u8]) -> Option<String> {
         let event = parse_line(&Bytes::copy_from_slice(line)).into_event()?;
         event.message().cloned()
     })?;
-    let body = message.body.bytes().and_then(|bytes| parse_json(bytes));
-    let name = body
-        .filter(|_| message.edge == Side::Client)
-        .and_then(|body| {
-            let infos = ["/params/clientInfo/name", "/params/info/name"];
-            let mut names = infos
-                .iter()
-                .filter_map(|place| body.pointer(place)?.as_str());
-            names.next().map(str::to_owned)
-        });
+    let body = message.body.json().filter(|_| message.edge == Side::Client);
+    let name = body.and_then(|body| {
+        let name = &peer_info(Side::Client, &body)?["name"];
+        name.as_str().map(str::to_owned)
+    });
     Some(name.unwrap_or_default())
-}
-
-/// Microseconds since 1970.
-fn unix_time() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0))
 }
 
 impl fmt::Debug for RecordingWriter {

@@ -6,10 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::cli::progress;
 use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
-use crate::recording::parse_json;
-
-/// Maximum characters of a peer's name.
-const MAX_NAME: usize = 80;
+use crate::recording::{parse_json, peer_name};
 
 /// The content of a capture.
 #[derive(Debug, Default)]
@@ -142,23 +139,11 @@ pub(super) fn micros(value: f64, unit: f64) -> u64 {
 
 /// The name and version of `from` in this message.
 fn name_in(item: &Item, from: Side) -> Option<String> {
-    // The result needs no request: no other result has this member.
-    let (member, place) = match from {
-        Side::Client => ("clientInfo", "/params/clientInfo"),
-        Side::Agent => ("agentInfo", "/result/agentInfo"),
-    };
-    if item.to == from || memchr::memmem::find(&item.bytes, member.as_bytes()).is_none() {
+    if item.to == from || memchr::memmem::find(&item.bytes, b"protocolVersion").is_none() {
         return None;
     }
     let message = parse_json(&item.bytes)?;
-    if from == Side::Client && message["method"] != "initialize" {
-        return None;
-    }
-    let info = message.pointer(place)?;
-    let word = |name: &str| info[name].as_str().map(str::trim).filter(|w| !w.is_empty());
-    let whole = match (word("name")?, word("version")) {
-        (name, Some(version)) => format!("{name} {version}"),
-        (name, None) => name.to_owned(),
-    };
-    Some(whole.chars().take(MAX_NAME).collect())
+    // The result needs no request: no other result has this member.
+    let is_own = from == Side::Agent || message["method"] == "initialize";
+    peer_name(from, &message, &["name"]).filter(|_| is_own)
 }

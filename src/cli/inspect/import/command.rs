@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use clap::Args;
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
 use crate::observe::recorder::{EventEncoder, create};
 use crate::recording::redact::{Mode, PointerPattern, Redactor};
-use crate::recording::{EventKind, Header, Passed, PeerInfo, VERSION, write};
+use crate::recording::{EventKind, Header, Passed, PeerInfo, VERSION, unix_micros, write};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]
@@ -99,7 +99,8 @@ pub(in crate::cli) fn of_capture(text: &[u8], changed: SystemTime) -> Result<Vec
     Ok(lines)
 }
 
-fn redactor(mode: Mode, pointers: Vec<PointerPattern>) -> io::Result<Redactor> {
+/// What redacts in that mode, and at these places.
+pub(in crate::cli) fn redactor(mode: Mode, pointers: Vec<PointerPattern>) -> io::Result<Redactor> {
     Ok(Redactor::new(mode, pointers, random()?))
 }
 
@@ -114,8 +115,7 @@ fn import(
     let mut capture = formats::read(text)?;
     if capture.began == 0 {
         // The file has no time; its modification time is an upper bound.
-        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        capture.began = since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+        capture.began = changed.map_or(0, unix_micros);
     }
     // Names come from bodies, so they are not kept in modes without bodies.
     if matches!(mode, Mode::Full | Mode::Default) {
