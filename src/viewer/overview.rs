@@ -6,10 +6,8 @@
 //! what has changed since.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -24,9 +22,11 @@ use super::bounded::each_line;
 use super::index::Index;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
-use crate::jsonrpc::Kind;
+use crate::jsonrpc::{Kind, Side};
 use crate::recording::lint::Linter;
-use crate::recording::{Header, LineError, NotRecording, Parsed, RecordedEvent, Recording};
+use crate::recording::{
+    Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, peer_name, unix_micros,
+};
 
 /// Bytes of a recording that are read for its row, and for its header alone.
 const MAX_READ: u64 = 64 << 20;
@@ -48,15 +48,12 @@ const IDLE: Duration = Duration::from_millis(150);
 /// How long the thread works after a page has asked.
 const INTEREST: Duration = Duration::from_secs(60);
 
-/// Maximum characters of a peer's name.
-const MAX_NAME: usize = 80;
-
 /// The rows of a library.
 #[derive(Debug)]
 pub(super) struct Overview {
     library: Arc<RecordingLibrary>,
     table: Mutex<Table>,
-    /// The number of the last change.
+    /// The number of the last change, which is made while the table is locked.
     pub(super) revision: watch::Sender<u64>,
     is_kept: AtomicBool,
 }
@@ -65,17 +62,15 @@ pub(super) struct Overview {
 struct Table {
     /// By the index of the recording.
     listed: Vec<Listed>,
-    /// Those to be read.
-    queue: VecDeque<usize>,
-    revision: u64,
     /// When a page has asked last.
     asked: Option<Instant>,
     /// Why the folder cannot be read.
     error: Option<String>,
 }
 
-/// What changes when a recording changes: the length and the time of each segment.
-type Stamp = Vec<(u64, Option<SystemTime>)>;
+/// What changes when a recording changes: its length, and when it was written to last; `None` if no
+/// file of it is there.
+type Stamp = (u64, Option<SystemTime>);
 
 #[derive(Debug, Default)]
 struct Listed {
@@ -83,7 +78,6 @@ struct Listed {
     stamp: Stamp,
     /// The stamp with which it was read.
     read: Option<Stamp>,
-    is_queued: bool,
     has_header: bool,
     /// It is not read again before.
     due: Option<Instant>,
@@ -157,7 +151,7 @@ impl Overview {
         changed.truncate(MAX_ROWS);
         let revision = match changed.last() {
             Some(last) if more => last.revision,
-            _ => table.revision,
+            _ => *self.revision.borrow(),
         };
         let rows: Vec<&Row> = changed.into_iter().map(|listed| &listed.row).collect();
         let folder = self.library.folder();
@@ -176,110 +170,79 @@ impl Overview {
     /// Compares the rows with the files.
     pub(super) fn scan(&self) {
         let begun = Instant::now();
-        let found = self.library.list();
-        let stamps = found.as_deref().unwrap_or_default().iter().map(stamp);
-        let stamps: Vec<Stamp> = stamps.collect();
         let mut table = self.table.lock();
+        let found = self.library.list();
         table.error = found.as_ref().err().map(ToString::to_string);
-        let Ok(found) = found else {
-            return self.announce(&mut table);
-        };
-        let known = table.listed.len();
-        let (mut changed, mut headless) = (Vec::new(), Vec::new());
-        for (id, (recording, stamp)) in found.iter().zip(stamps).enumerate() {
-            if id == table.listed.len() {
+        let found = found.unwrap_or_default();
+        let mut to_show = Vec::new();
+        for (id, recording) in found.iter().enumerate() {
+            let is_new = id == table.listed.len();
+            if is_new {
                 table.listed.push(Listed::default());
                 let row = &mut table.listed[id].row;
                 (row.id, row.name) = (id, recording.name.clone());
             }
             let listed = &mut table.listed[id];
-            let seen = listed.see(recording, stamp);
-            if seen || id >= known {
-                changed.push(id);
-            }
-            if !listed.has_header && !listed.row.gone && listed.read.is_none() {
-                headless.push(id);
-            }
-            let due = listed.due.is_none_or(|due| begun >= due);
-            if listed.read.as_ref() != Some(&listed.stamp) && due && !listed.row.gone {
-                let waits = std::mem::replace(&mut listed.is_queued, true);
-                if !waits && id < known {
-                    table.queue.push_front(id);
-                }
+            let is_changed = listed.see(recording) || is_new;
+            if is_changed || listed.is_headless() {
+                to_show.push((id, is_changed));
             }
         }
         // The newest ones come first.
-        let time = |table: &Table, id: &usize| Reverse(table.listed[*id].row.time);
-        changed.sort_by_key(|id| time(&table, id));
-        for id in &changed {
-            table.touch(*id);
-        }
-        let new = changed.into_iter().filter(|id| *id >= known);
-        let new: Vec<usize> = new.collect();
-        match known {
-            0 => table.queue.extend(new),
-            _ => new.iter().rev().for_each(|id| table.queue.push_front(*id)),
-        }
-        headless.sort_by_key(|id| time(&table, id));
-        drop(table);
-        let headers: Vec<(usize, Header)> = (headless.into_iter())
-            .take_while(|_| begun.elapsed() < HEAD_BUDGET)
-            .filter_map(|id| Some((id, header(&found[id])?)))
-            .collect();
-        let mut table = self.table.lock();
-        for (id, header) in headers {
+        to_show.sort_by_key(|(id, _)| Reverse(table.listed[*id].row.time));
+        for (id, mut is_changed) in to_show {
             let listed = &mut table.listed[id];
-            listed.has_header = true;
-            listed.row.begin(&header);
-            table.touch(id);
+            if listed.is_headless()
+                && begun.elapsed() < HEAD_BUDGET
+                && let Some(header) = header(&found[id])
+            {
+                listed.has_header = true;
+                listed.row.begin(&header);
+                is_changed = true;
+            }
+            if is_changed {
+                self.announce(listed);
+            }
         }
-        self.announce(&mut table);
     }
 
-    /// Reads the next recording of the queue. Returns whether there is one.
+    /// Reads the newest recording that has changed since it was read. Returns whether there is one.
     fn read_next(&self) -> bool {
-        let mut table = self.table.lock();
-        let Some(id) = table.queue.pop_front() else {
+        let begun = Instant::now();
+        let table = self.table.lock();
+        let unread = table.listed.iter().filter(|listed| listed.is_due(begun));
+        let Some(listed) = unread.max_by_key(|listed| listed.row.time) else {
             return false;
         };
-        let listed = &mut table.listed[id];
-        listed.is_queued = false;
-        let (mut row, stamp) = (listed.row.clone(), listed.stamp.clone());
+        let (mut row, stamp) = (listed.row.clone(), listed.stamp);
         drop(table);
-        let begun = Instant::now();
-        if let Some(recording) = self.library.recording(id) {
+        if let Some(recording) = self.library.recording(row.id) {
             row.read(&recording);
         }
         let mut table = self.table.lock();
-        let listed = &mut table.listed[id];
+        let listed = &mut table.listed[row.id];
         listed.read = Some(stamp);
         listed.due = Some(Instant::now() + PAUSE.max(10 * begun.elapsed()));
         // A scan may have changed these meanwhile.
         (row.bytes, row.gone) = (listed.row.bytes, listed.row.gone);
         if row != listed.row {
             listed.row = row;
-            table.touch(id);
-            self.announce(&mut table);
+            self.announce(listed);
         }
         true
     }
 
-    fn announce(&self, table: &mut Table) {
-        self.revision.send_replace(table.revision);
-    }
-}
-
-impl Table {
-    fn touch(&mut self, id: usize) {
-        self.revision += 1;
-        self.listed[id].revision = self.revision;
+    /// Gives a change of a row its number.
+    fn announce(&self, listed: &mut Listed) {
+        self.revision.send_modify(|last| *last += 1);
+        listed.revision = *self.revision.borrow();
     }
 }
 
 impl Listed {
     /// Notes the files of its recording. Returns whether the row has changed.
-    fn see(&mut self, recording: &Recording, stamp: Stamp) -> bool {
-        let gone = stamp.iter().all(|(_, time)| time.is_none());
+    fn see(&mut self, recording: &Recording) -> bool {
+        let stamp = stamp(recording);
         if self.row.writing
             && self.stamp == stamp
             && let Some(last) = recording.segments.last()
@@ -288,19 +251,26 @@ impl Listed {
             // Its end is known only now.
             self.read = None;
         }
+        let gone = stamp.1.is_none();
         if self.stamp == stamp && self.row.gone == gone {
             return false;
         }
-        self.row.gone = gone;
-        self.row.bytes = stamp.iter().map(|(length, _)| length).sum();
+        (self.stamp, self.row.gone, self.row.bytes) = (stamp, gone, stamp.0);
         if !self.has_header {
-            let changed = stamp.iter().filter_map(|(_, time)| *time).max();
-            let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            let micros = since.map_or(0, |since| since.as_micros());
-            self.row.time = u64::try_from(micros).unwrap_or(0);
+            self.row.time = stamp.1.map_or(0, unix_micros);
         }
-        self.stamp = stamp;
         true
+    }
+
+    /// Whether nothing is known of its header, which may be there.
+    fn is_headless(&self) -> bool {
+        !self.has_header && !self.row.gone && self.read.is_none()
+    }
+
+    /// Whether it has to be read now.
+    fn is_due(&self, now: Instant) -> bool {
+        let is_changed = self.read != Some(self.stamp) && !self.row.gone;
+        is_changed && self.due.is_none_or(|due| now >= due)
     }
 }
 
@@ -397,11 +367,11 @@ fn keep(overview: &Weak<Overview>) {
 }
 
 fn stamp(recording: &Recording) -> Stamp {
-    let of = |path: &PathBuf| match fs::metadata(path) {
-        Ok(data) => (data.len(), Some(data.modified().unwrap_or(UNIX_EPOCH))),
-        Err(_) => (0, None),
-    };
-    recording.segments.iter().map(of).collect()
+    let found = (recording.segments.iter()).filter_map(|path| fs::metadata(path).ok());
+    found.fold((0, None), |(length, changed), data| {
+        let own = data.modified().unwrap_or(UNIX_EPOCH);
+        (length + data.len(), changed.max(Some(own)))
+    })
 }
 
 /// The header, if it is where it should be.
@@ -421,25 +391,13 @@ fn note_name(names: &mut [Option<String>; 2], event: &RecordedEvent) {
     let Some(message) = event.message() else {
         return;
     };
-    let (which, place) = match message.kind {
-        Some(Kind::Request) => (0, "/params/clientInfo"),
-        Some(Kind::Result) => (1, "/result/agentInfo"),
+    let from = match message.kind {
+        Some(Kind::Request) => Side::Client,
+        Some(Kind::Result) => Side::Agent,
         _ => return,
     };
-    if names[which].is_some() || message.method.as_deref() != Some("initialize") {
-        return;
+    let name = &mut names[from as usize];
+    if name.is_none() && message.method.as_deref() == Some("initialize") {
+        *name = (message.body.json()).and_then(|body| peer_name(from, &body, &["title", "name"]));
     }
-    let Some(tree) = message.body.json() else {
-        return;
-    };
-    let word = |name: &str| {
-        let word = tree.pointer(place)?[name].as_str()?.trim();
-        (!word.is_empty()).then_some(word)
-    };
-    let name = word("title").or_else(|| word("name"));
-    names[which] = name.map(|name| {
-        let version = word("version").unwrap_or_default();
-        let whole = format!("{name} {version}");
-        whole.trim_end().chars().take(MAX_NAME).collect()
-    });
 }
