@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::jsonrpc::{Envelope, Frame, Side};
+use crate::jsonrpc::{Envelope, Frame};
 
 /// A method's name that outlives its message; a name of the protocol needs no allocation.
 pub type MethodName = Cow<'static, str>;
@@ -37,25 +37,6 @@ pub(crate) fn is_known_raw(method: &[u8]) -> bool {
 /// Whether the stable v1 protocol has this method.
 pub(crate) fn is_canonical(method: &str) -> bool {
     canonical(method.as_bytes()).is_some()
-}
-
-/// The side that sends the requests or notifications of that canonical method, if only one does.
-pub(super) fn sender(method: &str) -> Option<Side> {
-    match canonical(method.as_bytes())? {
-        "$/cancel_request" => None,
-        "session/update"
-        | "session/request_permission"
-        | "elicitation/complete"
-        | "elicitation/create"
-        | "fs/read_text_file"
-        | "fs/write_text_file"
-        | "terminal/create"
-        | "terminal/kill"
-        | "terminal/output"
-        | "terminal/release"
-        | "terminal/wait_for_exit" => Some(Side::Agent),
-        _ => Some(Side::Client),
-    }
 }
 
 /// The name of that canonical method.

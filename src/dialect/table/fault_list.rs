@@ -28,8 +28,7 @@ impl Origins {
             let rest = pointer.strip_prefix(&**made);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        // What is made later is made of a smaller part.
-        match self.0.iter().rfind(inside) {
+        match (self.0.iter().filter(inside)).max_by_key(|(made, _)| made.len()) {
             Some((made, written)) => format!("{written}{}", &pointer[made.len()..]),
             None => pointer.to_owned(),
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::fault_list::Origins;
 use super::operations::Converter;
 use super::row::Pairs;
-use crate::dialect::methods::sender;
+use crate::dialect::methods::is_canonical;
 use crate::dialect::pointer::JsonPointer;
 use crate::jsonrpc::Side;
 
@@ -87,15 +87,6 @@ struct ShortRow {
     drop: Option<String>,
 }
 
-/// A row, and the rows of its elements.
-struct Made {
-    dialect: String,
-    row: Map<String, Value>,
-    each: Vec<Self>,
-    /// The pointer to its short form.
-    written: String,
-}
-
 /// Replaces the short forms of a table that fits the schema by rules. Faults are given to `fault`
 /// with their place in the file.
 pub(super) fn expand(table: &mut Value, fault: &dyn Fn(&str, String)) -> Origins {
@@ -112,7 +103,7 @@ pub(super) fn expand(table: &mut Value, fault: &dyn Fn(&str, String)) -> Origins
             continue;
         };
         // Of several names for one thing the first is written.
-        let mut written: BTreeMap<String, String> = BTreeMap::new();
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
         for (name, form) in all {
             let place = pointer(&format!("/{section}"), &name);
             let form = match serde_json::from_value(form) {
@@ -125,26 +116,53 @@ pub(super) fn expand(table: &mut Value, fault: &dyn Fn(&str, String)) -> Origins
                 Err(_) => continue,
             };
             let made = format!("/rules/{}", rules.len());
-            origins.0.push((made.clone(), place.clone()));
-            origins
-                .0
-                .push((format!("{made}/rows"), format!("{place}/members")));
+            let (rows_made, members) = (format!("{made}/rows"), format!("{place}/members"));
+            origins.0.push((made, place));
+            origins.0.push((rows_made.clone(), members.clone()));
             let is = form.is.clone().unwrap_or_else(|| name.clone());
             let mut rule = base(section, &name, &is, &form);
-            if let Some(first) = written.get(&is) {
+            if let Some(first) = known.get(&is) {
                 rule["only"] = "read".into();
                 let lossy = format!("Written, it is `{first}`.");
-                rule["lossy"] = form.lossy.clone().unwrap_or(lossy).into();
+                rule["lossy"] = form.lossy.unwrap_or(lossy).into();
             } else {
-                written.insert(is, name);
+                known.insert(is, name);
             }
             let top = if section == "update" { "/update" } else { "" };
-            let rows = members(&form.members, &format!("{place}/members"), fault);
-            rule["rows"] = as_rows(rows, top, &format!("{made}/rows"), &mut origins);
+            let mut rows = Vec::new();
+            for (path, form) in &form.members {
+                let written = pointer(&members, path);
+                let mut note = |row: &str| {
+                    let made = format!("{rows_made}{row}");
+                    origins.0.push((made, written.clone()));
+                };
+                if let Err(what) = add_row(&mut rows, top, path, form, &mut note) {
+                    fault(&written, what);
+                }
+            }
+            rule["rows"] = rows.into();
             rules.push(rule);
         }
     }
     origins
+}
+
+/// The side that sends the requests or notifications of that canonical method, if only one does.
+fn sender(method: &str) -> Option<Side> {
+    const OF_AGENT: [&str; 5] = [
+        "session/update",
+        "session/request_",
+        "elicitation/",
+        "fs/",
+        "terminal/",
+    ];
+    let is_of_agent = OF_AGENT.iter().any(|start| method.starts_with(start));
+    let side = if is_of_agent {
+        Side::Agent
+    } else {
+        Side::Client
+    };
+    (is_canonical(method) && method != "$/cancel_request").then_some(side)
 }
 
 /// A rule without rows.
@@ -179,131 +197,101 @@ fn base(section: &str, name: &str, is: &str, form: &ShortRule) -> Value {
     rule
 }
 
-/// The rows for the members of a rule.
-fn members(all: &Map<String, Value>, place: &str, fault: &dyn Fn(&str, String)) -> Vec<Made> {
-    let mut rows = Vec::new();
-    for (path, form) in all {
-        let written = pointer(place, path);
-        let form = match serde_json::from_value(form.clone()) {
-            Ok(ShortMember::Row(row)) => *row,
-            Ok(ShortMember::Name(to)) => ShortRow {
-                to: Some(to),
-                ..ShortRow::default()
-            },
-            Err(_) => continue,
+/// Adds the row of a member to those of a rule, which are relative to `top`. Calls `note` with the
+/// places of the rows that it makes.
+fn add_row(
+    mut rows: &mut Vec<Value>,
+    mut top: &str,
+    path: &str,
+    form: &Value,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    let form = match serde_json::from_value(form.clone()) {
+        Ok(ShortMember::Row(row)) => *row,
+        Ok(ShortMember::Name(to)) => ShortRow {
+            to: Some(to),
+            ..ShortRow::default()
+        },
+        // The schema has reported it.
+        Err(_) => return Ok(()),
+    };
+    let (lists, own) = split(path)?;
+    let to = match form.to.as_deref().map(split).transpose()? {
+        None => own.clone(),
+        Some((lists, to)) if lists.is_empty() => to,
+        Some(_) => return Err("the canonical place is relative to the element".to_owned()),
+    };
+    let mut place = String::new();
+    for list in lists {
+        let list = format!("{top}{list}");
+        let at = index_of(rows, &list);
+        let is_new = at == rows.len();
+        place += &format!("/{at}");
+        if is_new {
+            rows.push(json!({"dialect": list, "canonical": list}));
+            note(&place);
+        }
+        place += "/each";
+        let row = rows[at].as_object_mut();
+        let each = row.map(|row| row.entry("each").or_insert_with(|| json!([])));
+        let Some(Value::Array(each)) = each else {
+            return Ok(());
         };
-        let (lists, own) = match split(path) {
-            Ok(parts) => parts,
-            Err(what) => {
-                fault(&written, what);
-                continue;
-            }
-        };
-        let to = match form
-            .to
-            .as_deref()
-            .map_or_else(|| Ok((Vec::new(), own.clone())), split)
-        {
-            Ok((lists, to)) if lists.is_empty() => to,
-            Ok(_) => {
-                fault(
-                    &written,
-                    "the canonical place is relative to the element".to_owned(),
-                );
-                continue;
-            }
-            Err(what) => {
-                fault(&written, what);
-                continue;
-            }
-        };
-        let level = lists
-            .iter()
-            .fold(&mut rows, |rows, list| &mut at(rows, list, &written).each);
-        let made = at(level, &own, &written);
-        written.clone_into(&mut made.written);
-        made.row = row(&form, &to);
+        (rows, top) = (each, "");
     }
-    rows
+    let dialect = format!("{top}{own}");
+    let at = index_of(rows, &dialect);
+    let mut made = row(&form, &dialect, &format!("{top}{to}"));
+    match rows.get_mut(at) {
+        None => rows.push(made),
+        Some(known) => {
+            if let Some(each) = known.get("each") {
+                made["each"] = each.clone();
+            }
+            *known = made;
+        }
+    }
+    note(&format!("{place}/{at}"));
+    Ok(())
 }
 
-/// The row of a place, which is added if it is not there.
-fn at<'r>(rows: &'r mut Vec<Made>, dialect: &str, written: &str) -> &'r mut Made {
-    let found = rows.iter().position(|row| row.dialect == dialect);
-    let index = found.unwrap_or_else(|| {
-        rows.push(Made {
-            dialect: dialect.to_owned(),
-            row: row(&ShortRow::default(), dialect),
-            each: Vec::new(),
-            written: written.to_owned(),
-        });
-        rows.len() - 1
-    });
-    &mut rows[index]
+/// The index of the row of a place in the dialect, or that of the next row.
+fn index_of(rows: &[Value], dialect: &str) -> usize {
+    let found = rows.iter().position(|row| row["dialect"] == dialect);
+    found.unwrap_or(rows.len())
 }
 
-/// The keys of a row, without its place in the dialect.
-fn row(form: &ShortRow, to: &str) -> Map<String, Value> {
-    let mut row = Map::new();
+/// A row without those of its elements.
+fn row(form: &ShortRow, dialect: &str, canonical: &str) -> Value {
     if let Some(why) = &form.drop {
-        row.insert("drop".to_owned(), json!(why));
-        return row;
+        return json!({"dialect": dialect, "drop": why});
     }
-    row.insert("canonical".to_owned(), json!(to));
+    let mut row = json!({"dialect": dialect, "canonical": canonical});
     if let Some(values) = &form.values {
-        let pairs: Vec<(Value, Value)> = match values {
-            Value::Object(all) => all
-                .iter()
-                .map(|(one, two)| (json!(one), two.clone()))
-                .collect(),
-            all => serde_json::from_value(all.clone()).unwrap_or_default(),
+        let pairs = match values {
+            Value::Object(all) => all.iter().map(|pair| json!(pair)).collect(),
+            all => all.as_array().cloned().unwrap_or_default(),
         };
-        let (mut both, mut read): (Vec<(Value, Value)>, Vec<_>) = Default::default();
+        let (mut both, mut read): (Vec<Value>, Vec<Value>) = Default::default();
         for pair in pairs {
-            match both.iter().any(|(_, known)| *known == pair.1) {
+            match both.iter().any(|known| known[1] == pair[1]) {
                 true => read.push(pair),
                 false => both.push(pair),
             }
         }
-        row.insert("values".to_owned(), json!(both));
+        row["values"] = both.into();
         if !read.is_empty() {
-            row.insert("read_values".to_owned(), json!(read));
-            row.insert("park".to_owned(), json!(true));
+            row["read_values"] = read.into();
+            row["park"] = true.into();
         }
     }
     if let Some(value) = &form.default {
-        row.insert("default".to_owned(), value.clone());
+        row["default"] = value.clone();
     }
     if let Some(name) = &form.convert {
-        row.insert("as".to_owned(), json!(name));
+        row["as"] = json!(name);
     }
     row
-}
-
-/// The rows as JSON, with their origins. Those at the top are relative to `top`.
-fn as_rows(rows: Vec<Made>, top: &str, place: &str, origins: &mut Origins) -> Value {
-    let rows = rows.into_iter().enumerate().map(|(index, made)| {
-        let place = format!("{place}/{index}");
-        origins.0.push((place.clone(), made.written));
-        let mut row = Map::new();
-        row.insert(
-            "dialect".to_owned(),
-            format!("{top}{}", made.dialect).into(),
-        );
-        for (key, value) in made.row {
-            let value = match value.as_str().filter(|_| key == "canonical") {
-                Some(to) => format!("{top}{to}").into(),
-                None => value,
-            };
-            row.insert(key, value);
-        }
-        if !made.each.is_empty() {
-            let each = as_rows(made.each, "", &format!("{place}/each"), origins);
-            row.insert("each".to_owned(), each);
-        }
-        Value::Object(row)
-    });
-    rows.collect()
 }
 
 /// The lists on a path such as `steps[].text`, and the place in the element, as pointers. A path that
