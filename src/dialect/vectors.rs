@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
+use similar::TextDiff;
 
 use super::library::{Library, Source};
 use super::table::{Document, Rule, Selector, Table, TableFaults, Way};
@@ -122,9 +122,6 @@ struct Mismatch {
     what: String,
     diff: Vec<String>,
 }
-
-/// Maximum number of lines that are compared with each other; longer texts are replaced as a whole.
-const MAX_COMPARED: usize = 4000;
 
 impl Library {
     /// Runs the examples of a table in the ways they state.
@@ -390,48 +387,31 @@ fn compare(what: &str, got: &[Frame], wanted: &[&Value], free_ids: bool) -> Resu
     if got.len() == wanted.len() && got.iter().zip(wanted).all(same) {
         return Ok(());
     }
-    let got = got
-        .iter()
-        .map(|frame| serde_json::from_slice(frame.as_bytes()));
-    let got: Vec<Value> = got.map(Result::unwrap_or_default).collect();
-    let lines = |messages: Vec<Value>| -> Vec<String> {
-        let text = |mut message: Value| {
-            message.sort_all_objects();
-            format!("{message:#}")
-        };
-        let texts: Vec<String> = messages.into_iter().map(text).collect();
-        texts
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::to_owned)
-            .collect()
+    let text = |message: &mut Value| {
+        message.sort_all_objects();
+        format!("{message:#}\n")
     };
-    let wanted = wanted.iter().map(|message| (*message).clone()).collect();
+    let got =
+        (got.iter()).map(|frame| serde_json::from_slice(frame.as_bytes()).unwrap_or_default());
+    let got: String = got.map(|mut message| text(&mut message)).collect();
+    let wanted: String = wanted
+        .iter()
+        .map(|message| text(&mut (*message).clone()))
+        .collect();
     Err(Mismatch {
         what: format!("{what} another message"),
-        diff: diff(&lines(wanted), &lines(got)),
+        diff: diff(&wanted, &got),
     })
 }
 
 /// The lines that differ, and three around them.
-fn diff(wanted: &[String], got: &[String]) -> Vec<String> {
-    let signed = |sign: char, lines: &[String]| -> Vec<String> {
-        lines.iter().map(|line| format!("{sign}{line}")).collect()
-    };
-    if wanted.len() + got.len() > MAX_COMPARED {
-        return [signed('-', wanted), signed('+', got)].concat();
-    }
-    let ops = capture_diff_slices(Algorithm::Myers, wanted, got);
-    let ops = group_diff_ops(ops, 3).into_iter().flatten();
-    let lines = ops.flat_map(|op| match op.tag() {
-        DiffTag::Equal => signed(' ', &got[op.new_range()]),
-        _ => [
-            signed('-', &wanted[op.old_range()]),
-            signed('+', &got[op.new_range()]),
-        ]
-        .concat(),
-    });
-    lines.collect()
+fn diff(wanted: &str, got: &str) -> Vec<String> {
+    let diff = TextDiff::from_lines(wanted, got);
+    let ops = diff.grouped_ops(3).into_iter().flatten();
+    let lines = ops.flat_map(|op| diff.iter_changes(&op).collect::<Vec<_>>());
+    lines
+        .map(|line| format!("{}{}", line.tag(), line.value().trim_end()))
+        .collect()
 }
 
 impl From<String> for Mismatch {
