@@ -73,6 +73,7 @@ mod record;
 mod recordings;
 mod remote;
 mod renamed;
+mod replace_file;
 mod repairs;
 mod replay;
 mod rpc_client;

@@ -5,16 +5,16 @@
 
 use std::env;
 use std::fs::{DirBuilder, File, Metadata};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
-use tempfile::NamedTempFile;
 
 use super::exit;
+use super::replace_file::replace_file;
 
 /// The variable that names the directory.
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
@@ -141,16 +141,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
 
 /// Writes such a file atomically.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), StateError> {
-    let write = || -> io::Result<()> {
-        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-        // Only its owner may read it.
-        let mut file = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|fault| {
+    replace_file(path, text.as_bytes(), None).map_err(|fault| {
         StateError::Unavailable(format!("{} cannot be written ({fault})", path.display()))
     })
 }

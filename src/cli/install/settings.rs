@@ -2,7 +2,7 @@
 //! entry changes.
 
 use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
-use tempfile::NamedTempFile;
 
 use super::editors::{Editor, Entry};
+use crate::cli::replace_file::replace_file;
 
 /// Largest settings file that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -232,14 +232,7 @@ impl Settings {
             Some(_) => Some(self.own_mode()?),
             None => None,
         };
-        let mut file = NamedTempFile::new_in(path.parent().unwrap_or_else(|| Path::new(".")))?;
-        file.write_all(text.as_bytes())?;
-        if let Some(mode) = mode {
-            file.as_file().set_permissions(mode)?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
+        replace_file(path, text.as_bytes(), mode)
     }
 
     /// The mode of the file, if the user may change it: a new file would be the user's own.
