@@ -185,7 +185,7 @@ impl Folder {
 impl SegmentStore for Folder {
     fn name_peers(&mut self, peers: [&str; 2]) {
         if let Some((date, id)) = self.name.split_once('-') {
-            let peers = peers.map(file_name_part);
+            let peers = peers.map(|name| file_name_part(name, MAX_NAME));
             let peers = peers.iter().filter(|part| !part.is_empty());
             let parts = [date]
                 .into_iter()
@@ -239,12 +239,13 @@ pub fn marks_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// A name as a part of a file name: lower-case letters and digits, joined by dashes.
-fn file_name_part(name: &str) -> String {
+/// A name as a part of a file name: lower-case letters and digits, joined by dashes, `max` at most.
+#[must_use]
+pub fn file_name_part(name: &str, max: usize) -> String {
     let words = name.split(|character: char| !character.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut part = words.join("-").to_ascii_lowercase();
-    part.truncate(MAX_NAME);
+    part.truncate(max);
     part.trim_end_matches('-').to_owned()
 }
 
@@ -333,7 +334,7 @@ mod tests {
             ("Ünï日本 \u{202e}.acpr.zst", "n-acpr-zst"),
             ("…", ""),
         ] {
-            assert_eq!(file_name_part(name), part);
+            assert_eq!(file_name_part(name, MAX_NAME), part);
         }
     }
 

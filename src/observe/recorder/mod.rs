@@ -29,7 +29,7 @@ mod writer_thread;
 
 pub use capture::Recorder;
 pub use event_encoder::EventEncoder;
-pub use folder::{Durability, Folder, SegmentStore, create, marks_path};
+pub use folder::{Durability, Folder, SegmentStore, create, file_name_part, marks_path};
 pub use handle::RecorderHandle;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
 pub use queue::OverflowPolicy;

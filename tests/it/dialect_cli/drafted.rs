@@ -167,9 +167,13 @@ fn hostile_recordings_give_sound_tables() {
         json!({"entries": [{"content": "x", "priority": nasty, "status": "done"}]}),
         deep(60),
     ];
-    let mut text = String::new();
+    let asked = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
+    let mut text = format!("{}\n", json!({"dir": "c2a", "msg": asked}));
     let mut line =
         |message: &Value| text += &format!("{}\n", json!({"dir": "a2c", "msg": message}));
+    line(
+        &json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": 1, "agentInfo": {"name": nasty, "version": ""}}}),
+    );
     for kind in &kinds {
         for body in &bodies {
             let mut update = body.clone();
@@ -189,9 +193,7 @@ fn hostile_recordings_give_sound_tables() {
     text += &"[".repeat(100_000);
     text += "\n\u{0}\u{1}not JSON\n";
     fs::write(tape, &text).unwrap();
-    let new = [
-        "dialect", "new", "hostile", "--from", tape, "--agent", nasty, "--out", table,
-    ];
+    let new = ["dialect", "new", "hostile", "--from", tape, "--out", table];
     let drafted = relay(&new, "");
     assert_eq!(drafted.code, Some(0), "{drafted:?}");
     let written = fs::read_to_string(table).unwrap();
@@ -207,55 +209,30 @@ fn hostile_recordings_give_sound_tables() {
 #[test]
 fn what_cannot_be_drafted_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("talk.jsonl");
-    let file = file.to_str().unwrap();
-    fs::write(file, "{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n").unwrap();
+    let [plain, odd] = ["_x", "session/update"].map(|method| {
+        let update = json!({"sessionUpdate": "reply", "content": {"type": "text", "text": "Yes"}});
+        let params = json!({"sessionId": "s", "update": update});
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let file = folder.path().join(method.replace('/', "-"));
+        fs::write(&file, format!("{message}\n")).unwrap();
+        file.to_str().unwrap().to_owned()
+    });
     for (args, code, why) in [
-        (&["--from", file][..], 65, "no deviation"),
+        (&["--from", &plain][..], 65, "no deviation"),
         (&["--from", "/nowhere"], 66, "no such file"),
-        (&["acme", "--out", "acme.json"], 64, "ends with .toml"),
-        (&["elephant"], 64, "choose another name"),
-        (&["../acme"], 64, "small letters"),
-        (&["acme", "--out", "/nowhere/acme.toml"], 73, "no such file"),
-        (&[], 64, "NAME"),
+        (&["--from", &odd], 64, "add one: acp-relay dialect new NAME"),
+        (&["x", "--from", &odd, "--out", "x.json"], 64, "with .toml"),
+        (&["elephant", "--from", &odd], 64, "choose another name"),
+        (&["../x", "--from", &odd], 64, "small letters"),
+        (
+            &["x", "--from", &odd, "--out", "/nowhere/x.toml"],
+            73,
+            "no such file",
+        ),
+        (&["x"], 64, "--from"),
     ] {
         let outcome = relay(&[&["dialect", "new"][..], args].concat(), "");
         assert_eq!(outcome.code, Some(code), "{outcome:?}");
         assert!(outcome.stderr.contains(why), "{outcome:?}");
     }
-    let outcome = relay(
-        &[
-            "dialect",
-            "new",
-            "acme",
-            "--agent",
-            "acme-coder",
-            "--out",
-            "-",
-        ],
-        "",
-    );
-    let plain = folder.path().join("acme.toml");
-    fs::write(&plain, &outcome.stdout).unwrap();
-    answer(
-        &[
-            "dialect",
-            "check",
-            "--strict",
-            "--json",
-            plain.to_str().unwrap(),
-        ],
-        0,
-    );
-    // The examples in its comments are right, too.
-    let lines = outcome.stdout.lines();
-    let bare = lines.map(|line| match line.strip_prefix("# ") {
-        Some(line) if line.starts_with(['[', '"']) || line.contains(" = ") => line,
-        _ => "",
-    });
-    fs::write(&plain, bare.collect::<Vec<_>>().join("\n")).unwrap();
-    let text = fs::read_to_string(&plain).unwrap();
-    let text = format!("format = 1\ndialect = \"acme\"\ntitle = \"x\"\n{text}");
-    fs::write(&plain, text).unwrap();
-    answer(&["dialect", "check", "--json", plain.to_str().unwrap()], 0);
 }

@@ -1,7 +1,7 @@
 //! Collects what an agent says in a recording that is not ACP, and that no known rule repairs.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead as _, Read as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::conversation::DialectChoice;
 use crate::dialect::Library;
 use crate::jsonrpc::{Kind, Side};
 use crate::recording::capture::{self, LineContent, Lines};
-use crate::recording::{Parsed, parse_line};
+use crate::recording::{Parsed, SegmentReader, peer_info};
 
 /// Maximum number of groups, of messages that are kept of each, and of the bytes of one.
 const MAX_GROUPS: usize = 64;
@@ -115,11 +115,9 @@ pub(super) fn member(path: &str, name: &str) -> Option<String> {
 
 /// Reads a recording, or a capture.
 pub(super) fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations> {
-    let mut first = Vec::new();
-    capture::open(path)?
-        .take(MAX_HEADER)
-        .read_until(b'\n', &mut first)?;
-    if let Parsed::Header(header) = parse_line(&first.into())
+    let head = capture::open(path)?.take(MAX_HEADER);
+    let first = SegmentReader::new(head).next().transpose()?;
+    if let Some(Parsed::Header(header)) = first.map(|entry| entry.parsed)
         && header.redaction.mode == "structure"
     {
         let fault = "its texts were not recorded; record without --record-redact structure";
@@ -160,7 +158,7 @@ pub(super) fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations
         let value: Value = serde_json::from_slice(message.as_bytes()).unwrap_or_default();
         if is_initialized {
             let text = |name: &str| {
-                value["result"]["agentInfo"][name]
+                peer_info(Side::Agent, &value)?[name]
                     .as_str()
                     .map(str::to_owned)
             };

@@ -22,20 +22,6 @@ const MAX_ITEMS: usize = 4;
 const MAX_NAMES: usize = 16;
 const MAX_EXAMPLE: usize = 2 << 10;
 
-/// What a table is drafted for.
-#[derive(Debug)]
-pub(super) struct Draft<'d> {
-    /// The table's name.
-    pub(super) name: &'d str,
-    /// Its file.
-    pub(super) file: &'d str,
-    /// The `name` in the `agentInfo` of the agent, if it is known.
-    pub(super) agent: Option<&'d str>,
-    pub(super) title: String,
-    /// The recording, and what was found in it.
-    pub(super) from: Option<(&'d str, Deviations)>,
-}
-
 /// A drafted table.
 #[derive(Debug)]
 pub(super) struct Drafted {
@@ -54,112 +40,96 @@ struct Rule {
     reads: bool,
 }
 
-impl Draft<'_> {
-    /// The text of the table, which has no faults.
-    ///
-    /// # Errors
-    /// It has faults all the same.
-    pub(super) fn write(&mut self, library: &Library) -> Result<Drafted, TableFaults> {
-        let groups = self
-            .from
-            .as_mut()
-            .map(|(_, found)| std::mem::take(&mut found.groups));
-        let rule = |group: Group| Rule {
-            guess: guess(&group),
-            group,
-            example: None,
-            reads: false,
+/// Drafts the table `name` for its `file`, from what was `found` in a recording. It has no faults.
+///
+/// # Errors
+/// It has faults all the same.
+pub(super) fn write(
+    name: &str,
+    file: &str,
+    recording: &str,
+    mut found: Deviations,
+    library: &Library,
+) -> Result<Drafted, TableFaults> {
+    let rule = |group: Group| Rule {
+        guess: guess(&group),
+        group,
+        example: None,
+        reads: false,
+    };
+    let groups = std::mem::take(&mut found.groups).into_iter();
+    let mut rules: Vec<Rule> = groups.map(rule).collect();
+    rules.sort_by_key(|rule| rule.group.section.key() != "update");
+    let head = head(name, file, recording, &found);
+    // Weakens the rules that have faults until there are none.
+    let settle = |rules: &mut [Rule]| loop {
+        let drafted = table(&head, rules, recording, &found);
+        let mut known = library.clone();
+        let added = known.add(file, &drafted.text).and_then(|_| {
+            let own = known.source(name);
+            own.map_or(Ok(()), |own| known.check_examples(own))
+        });
+        let Err(faults) = added else {
+            return Ok((known, drafted));
         };
-        let mut rules: Vec<Rule> = groups.unwrap_or_default().into_iter().map(rule).collect();
-        rules.sort_by_key(|rule| rule.group.section.key() != "update");
-        let (known, _) = self.settle(&mut rules, library)?;
-        let known = Arc::new(known);
-        for rule in &mut rules {
-            rule.add_example(&known, self.name);
+        let faulty = (rules.iter_mut()).filter(|rule| rule.has_one_of(&faults));
+        if faulty
+            .map(Rule::weaken)
+            .filter(|is_weaker| *is_weaker)
+            .count()
+            == 0
+        {
+            return Err(faults);
         }
-        self.settle(&mut rules, library).map(|(_, drafted)| drafted)
+    };
+    let known = Arc::new(settle(&mut rules)?.0);
+    for rule in &mut rules {
+        rule.add_example(&known, name);
     }
+    settle(&mut rules).map(|(_, drafted)| drafted)
+}
 
-    /// Weakens the rules that have faults until there are none.
-    fn settle(
-        &self,
-        rules: &mut [Rule],
-        library: &Library,
-    ) -> Result<(Library, Drafted), TableFaults> {
-        loop {
-            let drafted = self.text(rules);
-            let mut known = library.clone();
-            let added = known.add(self.file, &drafted.text).and_then(|_| {
-                let own = known.source(self.name);
-                own.map_or(Ok(()), |own| known.check_examples(own))
-            });
-            let Err(faults) = added else {
-                return Ok((known, drafted));
-            };
-            let mut is_weaker = false;
-            for rule in rules.iter_mut() {
-                let name = jsonptr::Token::new(&rule.group.name).encoded().to_owned();
-                let place = format!("/{}/{name}", rule.group.section.key());
-                let is_faulty = faults.0.iter().any(|fault| {
-                    let inside = fault.pointer.strip_prefix(&place);
-                    inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                });
-                is_weaker |= is_faulty && rule.weaken();
-            }
-            if !is_weaker {
-                return Err(faults);
-            }
-        }
-    }
+/// What precedes the rules.
+fn head(name: &str, file: &str, recording: &str, found: &Deviations) -> String {
+    let [recording, file] = [recording, file].map(|text| printable(text.as_bytes()));
+    let extends = match &*found.dialect {
+        "canonical" => String::new(),
+        dialect => format!("extends = [{}]\n", quoted(dialect)),
+    };
+    let (title, detect) = match &found.agent {
+        Some((agent, version)) => (
+            format!("{agent} {version}").trim().to_owned(),
+            format!("[[detect]]\nagentInfo = {{ name = {} }}\n", quoted(agent)),
+        ),
+        None => (name.to_owned(), NAMELESS.to_owned()),
+    };
+    let (name, title) = (quoted(name), quoted(&title));
+    format!(
+        "# Drafted from {recording}.\n# A line with … needs your decision. Then:\n\
+         #   acp-relay dialect check {file}\n\
+         #   acp-relay connect --table {file} -- AGENT\n\
+         format = 1\ndialect = {name}\ntitle = {title}\nspeaker = \"agent\"\n{extends}\n\
+         # How the relay recognises the agent: its answer to `initialize`.\n{detect}"
+    )
+}
 
-    fn text(&self, rules: &[Rule]) -> Drafted {
-        let (origin, dialect) = match &self.from {
-            Some((from, found)) => (format!("Drafted from {from}."), &*found.dialect),
-            None => (
-                "The table of an agent that was not recorded.".to_owned(),
-                "loose-v1",
-            ),
-        };
-        let (origin, file) = (
-            printable(origin.as_bytes()),
-            printable(self.file.as_bytes()),
-        );
-        let extends = match dialect {
-            "canonical" => String::new(),
-            name => format!("extends = [{}]\n", quoted(name)),
-        };
-        let (detect, open) = match self.agent.map(quoted) {
-            Some(agent) => (format!("[[detect]]\nagentInfo = {{ name = {agent} }}\n"), 0),
-            None => (NAMELESS.to_owned(), 1),
-        };
-        let (name, title) = (quoted(self.name), quoted(&self.title));
-        let text = format!(
-            "# {origin}\n# A line with … needs your decision. Then:\n\
-             #   acp-relay dialect check {file}\n\
-             #   acp-relay connect --table {file} -- AGENT\n\
-             format = 1\ndialect = {name}\ntitle = {title}\nspeaker = \"agent\"\n{extends}\n\
-             # How the relay recognises the agent: its answer to `initialize`.\n{detect}"
-        );
-        let mut drafted = Drafted {
-            text,
-            rules: 0,
-            open,
-        };
-        if self.from.is_none() {
-            drafted.text.push_str(TEMPLATE);
-        }
-        for rule in rules {
-            let from = self.from.as_ref().map_or("", |(from, _)| from);
-            rule.write(from, &mut drafted);
-        }
-        if let Some((_, found)) = self.from.as_ref().filter(|(_, found)| found.others > 0) {
-            let others = found.others;
-            drafted.text.push('\n');
-            let what = format!("{others} more messages deviate in a way that has no short form.");
-            comment(&mut drafted.text, &what);
-        }
-        drafted
+/// The whole table.
+fn table(head: &str, rules: &[Rule], recording: &str, found: &Deviations) -> Drafted {
+    let mut drafted = Drafted {
+        text: head.to_owned(),
+        rules: 0,
+        open: usize::from(found.agent.is_none()),
+    };
+    for rule in rules {
+        rule.write(recording, &mut drafted);
     }
+    if found.others > 0 {
+        let others = found.others;
+        drafted.text.push('\n');
+        let what = format!("{others} more messages deviate in a way that has no short form.");
+        comment(&mut drafted.text, &what);
+    }
+    drafted
 }
 
 /// The clue to an agent without a name.
@@ -167,25 +137,6 @@ const NAMELESS: &str = "# It states no name, so choose the dialect with `--agent
 # [[detect]]
 # agentInfo = { name = \"…\" }
 ";
-
-/// What a table without a recording says.
-const TEMPLATE: &str = r#"
-# A kind of update that has another name:
-# [update]
-# reply = "agent_message_chunk"
-#
-# One with other members and values; the place in ACP is relative to the element of a list:
-# [update.steps]
-# is = "plan"
-# [update.steps.members]
-# "steps" = "entries"
-# "steps[].text" = "content"
-# "steps[].state" = { to = "status", values = { todo = "pending", done = "completed" } }
-#
-# The same for methods that the agent calls, and for results:
-# [answers."session/prompt".members]
-# "stopReason" = { values = { done = "end_turn" } }
-"#;
 
 impl Rule {
     /// Where the messages are.
@@ -198,24 +149,19 @@ impl Rule {
         let text = &mut to.text;
         let (group, guess) = (&self.group, &self.guess);
         let (section, name) = (group.section.key(), key(&group.name));
+        let other_name = guess.is.as_ref().filter(|is| **is != group.name);
         text.push('\n');
-        let is_same = guess.is.as_ref() == Some(&group.name);
-        if guess.is.is_none() || is_same && guess.members.is_empty() {
+        if other_name.is_none() && guess.members.is_empty() {
             comment(text, &self.why(from));
             if let Some(sample) = group.samples.first() {
-                let members = group.section.members(sample);
-                comment(
-                    text,
-                    &format!("such as {}", short(&shortened(members, &[]).to_string())),
-                );
+                let members = shortened(group.section.members(sample), &[]).to_string();
+                comment(text, &format!("such as {}", short(&members)));
             }
             comment(text, &format!("[{section}.{name}]"));
             if guess.is.is_none() {
-                let known: Vec<&str> = candidates(group.section)
-                    .iter()
-                    .map(|(name, _)| *name)
-                    .collect();
-                comment(text, &format!("is = \"…\"  # one of {}", known.join(", ")));
+                let known = candidates(group.section).into_iter().map(|(name, _)| name);
+                let known = known.collect::<Vec<_>>().join(", ");
+                comment(text, &format!("is = \"…\"  # one of {known}"));
                 comment(text, "drop = \"…\"  # or: why it may be left out");
                 to.open += 1;
             } else if !guess.open.is_empty() {
@@ -225,7 +171,7 @@ impl Rule {
         }
         to.rules += 1;
         let _ = writeln!(text, "[{section}.{name}]");
-        if let Some(is) = guess.is.as_ref().filter(|_| !is_same) {
+        if let Some(is) = other_name {
             let _ = writeln!(text, "is = {}", quoted(is));
         }
         let _ = writeln!(text, "why = {}", quoted(&self.why(from)));
@@ -236,14 +182,13 @@ impl Rule {
             let _ = writeln!(text, "{} = {form}", quoted(path));
         }
         self.write_open(to);
-        let text = &mut to.text;
         if let Some([dialect, canonical]) = &self.example {
-            let _ = writeln!(text, "[[{section}.{name}.examples]]");
-            if self.reads {
-                text.push_str("way = \"read\"\n");
-            }
+            let way = if self.reads { "way = \"read\"\n" } else { "" };
             let (dialect, canonical) = (literal(dialect), literal(canonical));
-            let _ = writeln!(text, "dialect = {dialect}\ncanonical = {canonical}");
+            let _ = writeln!(
+                to.text,
+                "[[{section}.{name}.examples]]\n{way}dialect = {dialect}\ncanonical = {canonical}"
+            );
         }
     }
 
@@ -253,6 +198,16 @@ impl Rule {
         for line in &self.guess.open {
             comment(&mut to.text, line);
         }
+    }
+
+    /// Whether one of these faults is in it.
+    fn has_one_of(&self, faults: &TableFaults) -> bool {
+        let name = jsonptr::Token::new(&self.group.name).encoded().to_owned();
+        let place = format!("/{}/{name}", self.group.section.key());
+        faults.0.iter().any(|fault| {
+            let inside = fault.pointer.strip_prefix(&place);
+            inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// Gives up a part of a rule that has faults; `false` if nothing is left.
@@ -306,11 +261,7 @@ impl Rule {
 /// A part of a message with its long texts, lists and objects cut, and without members of these names
 /// and elements with these values.
 fn shortened(value: &Value, without: &[String]) -> Value {
-    let is_out = |value: &Value| {
-        value
-            .as_str()
-            .is_some_and(|text| without.iter().any(|one| one == text))
-    };
+    let is_out = |value: &Value| without.iter().any(|one| value == one.as_str());
     match value {
         Value::String(text) => short(text).into(),
         Value::Array(items) => {

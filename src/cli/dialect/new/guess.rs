@@ -70,8 +70,9 @@ pub(super) fn candidates(section: Section) -> Vec<(&'static str, Shape)> {
 
 /// What a group probably is, and its members.
 pub(super) fn guess(group: &Group) -> Guess {
-    let bodies = group.samples.iter().map(|one| group.section.members(one));
-    let bodies: Vec<&Value> = bodies.collect();
+    let bodies = group.samples.iter();
+    let bodies = bodies.filter_map(|one| group.section.members(one).as_object());
+    let bodies: Objects<'_> = bodies.collect();
     let candidates = candidates(group.section);
     let known = candidates.iter().find(|(name, _)| *name == group.name);
     let known = match group.section {
@@ -79,14 +80,13 @@ pub(super) fn guess(group: &Group) -> Guess {
         _ => known.map(|(_, shape)| *shape),
     };
     if let Some(shape) = known {
-        let places = Some(&group.places);
-        let (_, mut guess) = compare(&bodies, shape, places, "", 0);
+        let (_, mut guess) = compare(&bodies, shape, Some(&group.places), 0);
         guess.is = Some(group.name.clone());
         return guess;
     }
     let mut best: Vec<(f64, &str, Guess)> = Vec::new();
     for (name, shape) in candidates {
-        let (score, guess) = compare(&bodies, shape, None, "", 0);
+        let (score, guess) = compare(&bodies, shape, None, 0);
         // A name alone says too little.
         if score >= LIKE {
             best.push((score + likeness(&group.name, name), name, guess));
@@ -103,20 +103,19 @@ pub(super) fn guess(group: &Group) -> Guess {
     }
 }
 
-/// How well these objects fit a shape, up to 1, and what their members are.
+/// How well these objects fit a shape, up to 1, and what their members are. `places` are those at
+/// which they deviate; without them, all is strange.
 fn compare(
-    objects: &[&Value],
+    objects: &[&Map<String, Value>],
     shape: Shape,
     places: Option<&BTreeSet<String>>,
-    path: &str,
     depth: usize,
 ) -> (f64, Guess) {
     let mut compared = Compared {
         places,
         guess: Guess::default(),
     };
-    let objects: Objects<'_> = objects.iter().filter_map(|one| one.as_object()).collect();
-    let score = compared.object(&objects, shape, path, depth);
+    let score = compared.object(objects, shape, "", depth);
     (score, compared.guess)
 }
 
@@ -148,37 +147,24 @@ impl Compared<'_> {
         };
         let has = |name: &str| members.iter().any(|member| member.name == name);
         // All pairs that are alike, the best first.
-        let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+        let mut pairs: Vec<(bool, f64, usize, usize)> = Vec::new();
         for (left, name) in own.iter().enumerate() {
             for (right, member) in members.iter().enumerate() {
                 let is_same = *name == member.name;
                 if is_same || !(has(name) || own.contains(&member.name)) {
                     let score = alike(name, &values(name), *member, depth);
-                    let first = f64::from(u8::from(is_same));
-                    pairs.push((score + first, left, right));
+                    if is_same || score >= LIKE {
+                        pairs.push((is_same, score, left, right));
+                    }
                 }
             }
         }
-        pairs.retain(|(score, ..)| *score >= LIKE);
-        pairs.sort_by(|one, two| two.0.total_cmp(&one.0));
+        pairs.sort_by(|one, two| two.0.cmp(&one.0).then(two.1.total_cmp(&one.1)));
         let (mut left_of, mut right_of) = (vec![None; own.len()], vec![None; members.len()]);
-        for (score, left, right) in pairs {
+        for (_, score, left, right) in pairs {
             if left_of[left].is_none() && right_of[right].is_none() {
-                let is_same = own[left] == members[right].name;
-                let score = score - f64::from(u8::from(is_same));
                 (left_of[left], right_of[right]) = (Some((score, right)), Some(left));
             }
-        }
-        // One text that is left is the one that is missing.
-        let rest = (0..own.len()).filter(|at| left_of[*at].is_none());
-        let missing =
-            (0..members.len()).filter(|at| right_of[*at].is_none() && members[*at].required);
-        if let ([left], [right]) = (
-            &rest.collect::<Vec<_>>()[..],
-            &missing.collect::<Vec<_>>()[..],
-        ) && alike(own[*left], &values(own[*left]), members[*right], depth) > 0.0
-        {
-            (left_of[*left], right_of[*right]) = (Some((LIKE, *right)), Some(*left));
         }
         let mut total = 0.0;
         for (name, found) in own.iter().zip(&left_of) {
@@ -282,13 +268,7 @@ fn alike(name: &str, values: &[&Value], known: ShapeMember, depth: usize) -> f64
         return 0.4 * by_name + 0.6 * by_value;
     }
     match inner(values, shape) {
-        Some((objects, shape)) => {
-            let mut inside = Compared {
-                places: None,
-                guess: Guess::default(),
-            };
-            0.4 * by_name + 0.6 * inside.object(&objects, shape, "", depth + 1)
-        }
+        Some((objects, shape)) => 0.4 * by_name + 0.6 * compare(&objects, shape, None, depth + 1).0,
         // A type alone says little.
         None => by_name.max(0.1),
     }
@@ -336,23 +316,19 @@ fn word_for<'w>(value: &str, words: &'w [String]) -> Option<&'w str> {
 
 /// The words of a name, in lower case: of `toolCall`, `tool_call` and `tool-call` the same.
 fn parts(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut is_lower = false;
+    let (mut spaced, mut is_lower) = (String::new(), false);
     for letter in name.chars().take(64) {
-        if !letter.is_alphanumeric() || letter.is_uppercase() && is_lower {
-            parts.push(String::new());
+        if letter.is_uppercase() && is_lower {
+            spaced.push(' ');
         }
         is_lower = letter.is_lowercase();
-        let lower = letter
-            .to_lowercase()
-            .filter(|letter| letter.is_alphanumeric());
-        parts
-            .last_mut()
-            .into_iter()
-            .for_each(|part| part.extend(lower.clone()));
+        spaced.extend(letter.to_lowercase());
     }
-    parts.retain(|part| !part.is_empty());
-    parts
+    let words = spaced.split(|letter: char| !letter.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The conversion that makes these values what a shape admits.
