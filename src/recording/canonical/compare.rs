@@ -3,6 +3,7 @@
 //! Each sequence (the messages of one side in one session) is aligned by itself.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use serde_json::Value;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -44,17 +45,6 @@ pub struct Pair {
     pub right: Option<usize>,
     /// Both have it with the same contents.
     pub same: bool,
-}
-
-/// What two steps must have in common to be the same.
-#[derive(PartialEq, Eq, Hash)]
-struct Contents<'s> {
-    from: Side,
-    kind: Option<Kind>,
-    method: &'s str,
-    session: Option<&'s str>,
-    number: Option<u64>,
-    body: &'s Value,
 }
 
 /// The differences of `right` from `left`; none when both are the same conversation. Ordered by the
@@ -111,7 +101,7 @@ pub fn side_by_side(left: &[Step], right: &[Step]) -> Vec<Pair> {
 fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
     let mut sequences: Vec<[Vec<usize>; 2]> = Vec::new();
     let mut known: HashMap<Sequence, usize> = HashMap::new();
-    let mut contents: HashMap<Contents<'_>, usize> = HashMap::new();
+    let mut different = HashMap::new();
     // Of each step, the number of its contents.
     let mut numbers = [Vec::new(), Vec::new()];
     for (which, steps) in [left, right].into_iter().enumerate() {
@@ -123,8 +113,8 @@ fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
                 sequences.len() - 1
             });
             sequences[index][which].push(at);
-            let next = contents.len();
-            let number = contents.entry(Contents::of(step)).or_insert(next);
+            let next = different.len();
+            let number = different.entry(contents(step)).or_insert(next);
             numbers[which].push(*number);
         }
     }
@@ -136,11 +126,8 @@ fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
         for op in capture_diff_slices(Algorithm::Myers, &of(0, a), &of(1, b)) {
             let (a, b) = (&a[op.old_range()], &b[op.new_range()]);
             if matches!(op, DiffOp::Equal { .. }) {
-                found.extend(
-                    a.iter()
-                        .zip(b)
-                        .map(|(i, j)| Pair::new(Some(*i), Some(*j), true)),
-                );
+                let both = a.iter().zip(b);
+                found.extend(both.map(|(i, j)| Pair::new(Some(*i), Some(*j), true)));
             } else {
                 pair_changed(left, right, a, b, &mut found);
             }
@@ -175,15 +162,15 @@ impl Pair {
     }
 }
 
-impl<'s> Contents<'s> {
-    fn of(step: &'s Step) -> Self {
-        Self {
-            from: step.from,
-            kind: step.kind,
-            method: &step.method,
-            session: step.session.as_deref(),
-            number: step.number,
-            body: &step.body,
-        }
-    }
+/// What two steps must have in common to be the same.
+fn contents(step: &Step) -> impl Eq + Hash {
+    let session = step.session.as_deref();
+    (
+        step.from,
+        step.kind,
+        &*step.method,
+        session,
+        step.number,
+        &step.body,
+    )
 }
