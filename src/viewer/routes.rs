@@ -38,7 +38,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::library::{DropError, ImportCapture, OpenRecording, RecordingLibrary};
 use super::overview::Overview;
 use super::rows::Query;
-use super::side_by_side::{CompareError, compare};
+use super::side_by_side::compare;
 use super::{page, rows, search_all};
 use crate::acp::Schema;
 use crate::auth::origin::OriginPolicy;
@@ -275,9 +275,10 @@ async fn search(State(viewer): State<Viewer>, query: Query) -> Answer {
         let _permit = permit;
         let ids = viewer.overview.newest_first().into_iter();
         let recordings = ids.filter_map(|id| Some((id, viewer.library.recording(id)?)));
-        search_all::search(recordings, &filter, |found| match found {
-            Value::Null => !sender.is_closed(),
-            found => sender.blocking_send(format!("{found}\n").into()).is_ok(),
+        let is_wanted = || !sender.is_closed();
+        search_all::search(recordings, &filter, is_wanted, |found| {
+            // A receiver that is gone wants no more.
+            let _ = sender.blocking_send(format!("{found}\n").into());
         });
     });
     let lines = unfold(receiver, |mut receiver| async {
@@ -292,17 +293,11 @@ async fn compared(State(viewer): State<Viewer>, query: Query) -> Answer {
     let both = recording("a").zip(recording("b"));
     let (left, right) = both.ok_or_else(not_found)?;
     let permit = Arc::clone(&viewer.long).acquire_owned().await;
-    let compared = blocking(move || {
+    json(move || {
         let _permit = permit;
-        match compare(&left, &right) {
-            Err(CompareError::Io(error)) => Err(error),
-            Err(error) => Ok(Err(error.to_string())),
-            Ok(compared) => Ok(Ok(compared.to_string())),
-        }
-    });
-    let compared = compared.await?;
-    let compared = compared.map_err(|why| (StatusCode::PAYLOAD_TOO_LARGE, why))?;
-    Ok(respond(JSON, compared))
+        Ok(compare(&left, &right)?.to_string())
+    })
+    .await
 }
 
 /// Adds the recordings in dropped files: each has a member of the query with its name and its length
@@ -409,10 +404,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, ErrorResponse> {
     let done = spawn_blocking(work).await.map_err(io::Error::other);
     done.and_then(|done| done).map_err(|error| {
-        let status = if error.kind() == io::ErrorKind::NotFound {
-            StatusCode::NOT_FOUND
-        } else {
-            StatusCode::INTERNAL_SERVER_ERROR
+        let status = match error.kind() {
+            io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            io::ErrorKind::FileTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         (status, format!("this cannot be read: {error}"))
     })

@@ -25,41 +25,41 @@ const REPORT: Duration = Duration::from_millis(100);
 const STEP: u64 = 256;
 
 /// Searches recordings in this order. Sends an object for each with matches (`id`, `count`, and
-/// `partial` if there may be more), how many were searched now and then, and at the end; `send`
-/// returns false when no client waits for more, also for a null, which is not sent.
+/// `partial` if there may be more), how many were searched now and then, and at the end; it ends
+/// early when nothing more `is_wanted`.
 pub(super) fn search(
     recordings: impl Iterator<Item = (usize, Recording)>,
     filter: &Filter,
-    mut send: impl FnMut(Value) -> bool,
+    is_wanted: impl Fn() -> bool,
+    mut send: impl FnMut(Value),
 ) {
     let begun = Instant::now();
-    let (mut searched, mut reported) = (0, begun);
-    let mut goes_on = true;
+    let goes_on = || begun.elapsed() < MAX_TIME && is_wanted();
+    let (mut searched, mut reported, mut complete) = (0, begun, true);
     for (id, recording) in recordings {
-        let mut is_wanted = || begun.elapsed() < MAX_TIME && send(Value::Null);
         // A recording that cannot be read is a row with its fault.
-        let (count, whole) = matches(&recording, filter, &mut is_wanted).unwrap_or((0, true));
-        goes_on = is_wanted();
+        let (count, whole) = matches(&recording, filter, &goes_on).unwrap_or((0, true));
         searched += 1;
-        if count > 0 && !send(json!({"id": id, "count": count, "partial": !whole})) {
-            return;
+        if count > 0 {
+            send(json!({"id": id, "count": count, "partial": !whole}));
         }
-        if !goes_on {
+        complete = goes_on();
+        if !complete {
             break;
         }
         if reported.elapsed() > REPORT {
             reported = Instant::now();
-            goes_on = send(json!({"searched": searched}));
+            send(json!({"searched": searched}));
         }
     }
-    send(json!({"searched": searched, "end": true, "complete": goes_on}));
+    send(json!({"searched": searched, "end": true, "complete": complete}));
 }
 
 /// The number of events of a recording that match, and whether all were checked.
 fn matches(
     recording: &Recording,
     filter: &Filter,
-    is_wanted: &mut impl FnMut() -> bool,
+    is_wanted: &impl Fn() -> bool,
 ) -> io::Result<(u64, bool)> {
     let is_derived = filter.uses(Field::Dur) || filter.uses(Field::Lint);
     let mut annotations = Annotations::for_filter(Some(filter));

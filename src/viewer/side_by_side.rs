@@ -24,24 +24,12 @@ const MAX_VALUE: usize = 4_000;
 /// Characters of a changed value before its first difference.
 const BEFORE: usize = 120;
 
-/// Why two recordings are not compared.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CompareError {
-    #[error(
-        "{0} is longer than {max} MiB, which is too much for a page; `acp-relay inspect diff` \
-         compares it", max = MAX_READ >> 20
-    )]
-    TooLong(String),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
 /// The steps of two recordings as the page shows them: in `rows`, each with its turn and its step on
 /// the `left`, on the `right` or on both, with `changes` if they differ there.
 ///
 /// # Errors
 /// One is too long or cannot be read.
-pub(super) fn compare(left: &Recording, right: &Recording) -> Result<Value, CompareError> {
+pub(super) fn compare(left: &Recording, right: &Recording) -> io::Result<Value> {
     let (left_header, left) = load(left)?;
     let (right_header, right) = load(right)?;
     let pairs = side_by_side(&left, &right);
@@ -74,7 +62,7 @@ pub(super) fn compare(left: &Recording, right: &Recording) -> Result<Value, Comp
 }
 
 /// The header of a recording, and its steps as its client saw them.
-fn load(recording: &Recording) -> Result<(Value, Vec<Step>), CompareError> {
+fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
     let mut view = ViewFilter::new_empty(View::At(Side::Client));
     let (mut events, mut header): (Vec<RecordedEvent>, Option<Header>) = (Vec::new(), None);
     let whole = each_line(recording, MAX_READ, |_, entry| {
@@ -89,7 +77,13 @@ fn load(recording: &Recording) -> Result<(Value, Vec<Step>), CompareError> {
         true
     })?;
     if !whole {
-        return Err(CompareError::TooLong(recording.name.clone()));
+        let why = format!(
+            "{} is longer than {} MiB, which is too much for a page; `acp-relay inspect diff` compares \
+             it",
+            recording.name,
+            MAX_READ >> 20
+        );
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     if !events.last().is_some_and(RecordedEvent::is_end) {
         view.set_open();
@@ -163,14 +157,11 @@ fn parts(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
         Some(value) => value.to_string(),
     };
     let (before, after) = (text(before), text(after));
-    let alike = before
-        .chars()
-        .zip(after.chars())
-        .take_while(|(a, b)| a == b);
+    let alike = (before.chars().zip(after.chars())).take_while(|(a, b)| a == b);
     let skipped = alike.count().saturating_sub(BEFORE);
     let cut = |text: &str| -> String { text.chars().skip(skipped).take(MAX_VALUE).collect() };
     let (before, after) = (cut(&before), cut(&after));
-    let [a, b] = [&before, &after].map(|text| words(text));
+    let (a, b) = (words(&before), words(&after));
     let mut parts: Vec<(char, String)> = Vec::new();
     if skipped > 0 {
         parts.push((' ', "…".to_owned()));
@@ -186,19 +177,12 @@ fn parts(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
     parts
 }
 
-/// The words of a text, and what is between them.
+/// The words of a text, and what is behind each.
 fn words(text: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let is_word = first.is_alphanumeric();
-        let end = match is_word {
-            true => rest.find(|c: char| !c.is_alphanumeric()),
-            false => Some(first.len_utf8()),
-        };
-        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
-        words.push(word);
-        rest = after;
-    }
-    words
+    let is_other = |c: char| !c.is_alphanumeric();
+    let parts = text.split_inclusive(is_other).flat_map(|part| {
+        let (word, other) = part.split_at(part.trim_end_matches(is_other).len());
+        [word, other]
+    });
+    parts.filter(|part| !part.is_empty()).collect()
 }
