@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::event::{Message, RecordedEvent};
 use super::exchanges::Exchange;
@@ -25,21 +26,6 @@ const TITLE: usize = 120;
 #[derive(Clone, Debug, Default)]
 pub struct Durations(Vec<u64>);
 
-/// The median, the 90th and the 99th percentile, by nearest rank, and the maximum.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Percentiles<T = u64> {
-    /// The number of durations.
-    pub count: usize,
-    /// The median.
-    pub p50: Option<T>,
-    /// 90 % are not longer.
-    pub p90: Option<T>,
-    /// 99 % are not longer.
-    pub p99: Option<T>,
-    /// The longest.
-    pub max: Option<T>,
-}
-
 /// The durations of a conversation so far.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -49,27 +35,14 @@ pub struct Figures {
     pub turns: Durations,
     /// How long requests for permission waited.
     pub permission: Durations,
-    /// The turns with an update, in the order of these.
-    pub firsts: Vec<FirstUpdate>,
+    /// From prompts to first updates.
+    pub first_updates: Durations,
     /// The slowest tool calls that have ended, the slowest first.
     pub slowest: Vec<ToolCall>,
-    /// Number of prompts.
-    prompts: usize,
-    /// Prompts without an update so far, by session: the turn's number, the event and its time.
-    open_prompts: BTreeMap<String, (usize, u64, u64)>,
-    /// By session and id.
-    open_tools: HashMap<(String, String), ToolCall>,
-}
-
-/// The first update of a turn.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct FirstUpdate {
-    /// The number of the turn, from 1.
-    pub turn: usize,
-    /// The event of its prompt.
-    pub n: u64,
-    /// From the prompt to the update.
-    pub first: u64,
+    /// Prompts without an update so far, by session: the event and its time.
+    open_prompts: BTreeMap<String, (u64, u64)>,
+    /// Those that have not ended, by session and id, with the times at which they began.
+    open_tools: HashMap<(String, String), (u64, ToolCall)>,
 }
 
 /// A tool call.
@@ -81,7 +54,7 @@ pub struct ToolCall {
     pub id: String,
     /// Its last title.
     pub title: String,
-    /// From its first event to its end; before the end, the time of the first event.
+    /// From its first event to its end.
     pub lasted: u64,
 }
 
@@ -127,59 +100,34 @@ impl Durations {
         self.0.iter().sum()
     }
 
-    /// The percentiles.
+    /// The median, the 90th and the 99th percentile, by nearest rank, and the maximum.
     #[must_use]
-    pub fn percentiles(&self) -> Percentiles {
+    pub fn percentiles(&self) -> [Option<u64>; 4] {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        let rank = |percent: usize| {
+        [50, 90, 99, 100].map(|percent| {
             let rank = (sorted.len() * percent).div_ceil(100);
             sorted.get(rank.checked_sub(1)?).copied()
-        };
-        Percentiles {
-            count: sorted.len(),
-            p50: rank(50),
-            p90: rank(90),
-            p99: rank(99),
-            max: rank(100),
-        }
+        })
     }
-}
 
-impl FromIterator<u64> for Durations {
-    fn from_iter<I: IntoIterator<Item = u64>>(durations: I) -> Self {
-        Self(durations.into_iter().collect())
-    }
-}
-
-impl Percentiles {
-    /// In another unit.
-    pub fn map<T>(self, convert: impl Fn(u64) -> T) -> Percentiles<T> {
-        Percentiles {
-            count: self.count,
-            p50: self.p50.map(&convert),
-            p90: self.p90.map(&convert),
-            p99: self.p99.map(&convert),
-            max: self.max.map(&convert),
-        }
+    /// Their number and the percentiles, each as `shown`.
+    #[must_use]
+    pub fn json(&self, shown: fn(u64) -> Value) -> Value {
+        let [p50, p90, p99, max] = self.percentiles().map(|micros| micros.map(shown));
+        json!({"count": self.count(), "p50": p50, "p90": p90, "p99": p99, "max": max})
     }
 }
 
 impl Figures {
-    /// The durations to the first updates.
-    #[must_use]
-    pub fn first_updates(&self) -> Durations {
-        self.firsts.iter().map(|one| one.first).collect()
-    }
-
-    /// Adds a message of the view; an answer with the exchange it belongs to. Returns the turn of
-    /// which it is the first update.
+    /// Adds a message of the view; an answer with the exchange it belongs to. If it is the first
+    /// update of a turn, returns the event of its prompt, and the time between.
     pub fn add(
         &mut self,
         event: &RecordedEvent,
         message: &Message,
         asked: Option<&Exchange>,
-    ) -> Option<FirstUpdate> {
+    ) -> Option<(u64, u64)> {
         let kind = message.kind?;
         let caller = caller(message, kind);
         let method = method(message, asked);
@@ -203,8 +151,7 @@ impl Figures {
         }
         match (caller, method) {
             (Side::Client, "session/prompt") => {
-                self.prompts += 1;
-                let prompt = (self.prompts, event.n, event.t);
+                let prompt = (event.n, event.t);
                 self.open_prompts.insert(session.to_owned(), prompt);
                 None
             }
@@ -218,7 +165,7 @@ impl Figures {
         event: &RecordedEvent,
         message: &Message,
         session: &str,
-    ) -> Option<FirstUpdate> {
+    ) -> Option<(u64, u64)> {
         let kind = update_kind(message)?;
         let is_tool = kind.starts_with(b"tool_call");
         if is_tool && let Ok(read) = serde_json::from_slice(message.body.bytes()?) {
@@ -228,10 +175,10 @@ impl Figures {
         if !(is_tool || kind.ends_with(b"_chunk") || kind == b"plan") {
             return None;
         }
-        let (turn, n, t) = self.open_prompts.remove(session)?;
+        let (n, t) = self.open_prompts.remove(session)?;
         let first = event.t.saturating_sub(t);
-        self.firsts.push(FirstUpdate { turn, n, first });
-        self.firsts.last().copied()
+        self.first_updates.push(first);
+        Some((n, first))
     }
 
     fn tool_call(&mut self, event: &RecordedEvent, session: &str, update: &Update<'_>) {
@@ -242,25 +189,32 @@ impl Figures {
         let has_ended = matches!(status, Some("completed" | "failed" | "cancelled"));
         let key = (session.to_owned(), id.to_owned());
         if !has_ended && self.open_tools.len() < MAX_OPEN {
-            let first = || ToolCall {
-                n: event.n,
-                id: id.chars().take(TITLE).collect(),
-                title: String::new(),
-                lasted: event.t,
+            let (n, id) = (event.n, id.chars().take(TITLE).collect());
+            let (title, lasted) = (String::new(), 0);
+            let first = || {
+                (
+                    event.t,
+                    ToolCall {
+                        n,
+                        id,
+                        title,
+                        lasted,
+                    },
+                )
             };
             self.open_tools.entry(key.clone()).or_insert_with(first);
         }
         let title = update.title.as_deref().filter(|title| !title.is_empty());
-        if let (Some(call), Some(title)) = (self.open_tools.get_mut(&key), title) {
+        if let (Some((_, call)), Some(title)) = (self.open_tools.get_mut(&key), title) {
             call.title = title.chars().take(TITLE).collect();
         }
         if !has_ended {
             return;
         }
-        let Some(mut call) = self.open_tools.remove(&key) else {
+        let Some((began, mut call)) = self.open_tools.remove(&key) else {
             return;
         };
-        call.lasted = event.t.saturating_sub(call.lasted);
+        call.lasted = event.t.saturating_sub(began);
         let place = (self.slowest).partition_point(|known| known.lasted >= call.lasted);
         self.slowest.insert(place, call);
         self.slowest.truncate(SLOWEST);

@@ -422,10 +422,10 @@ impl Index {
             !answers || asked.is_some_and(|asked| asked.answer.as_ref().is_some_and(is_first));
         if counts
             && (message.edge == Side::Client || message.is_received())
-            && let Some(found) = self.figures.add(event, message, asked)
-            && let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.n == found.n)
+            && let Some((n, first)) = self.figures.add(event, message, asked)
+            && let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.n == n)
         {
-            turn.first = Some(found.first);
+            turn.first = Some(first);
         }
     }
 

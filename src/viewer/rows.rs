@@ -307,16 +307,19 @@ pub(super) fn figures(recording: &OpenRecording) -> Value {
     let index = recording.content.index();
     let figures = &index.figures;
     let methods = figures.methods.iter().map(|((from, method), times)| {
-        json!({"from": from, "method": method, "took": times.percentiles()})
+        json!({"from": from, "method": method, "took": times.json(Value::from)})
     });
-    let mut firsts = figures.firsts.clone();
-    firsts.sort_by_key(|one| Reverse(one.first));
-    firsts.truncate(MAX_FIRSTS);
+    let turns = index.turns.iter().zip(1..);
+    let turns = turns.filter_map(|(turn, number): (_, usize)| Some((turn.first?, turn.n, number)));
+    let mut firsts: Vec<_> = turns.collect();
+    firsts.sort_by_key(|(first, ..)| Reverse(*first));
+    let firsts = firsts.iter().take(MAX_FIRSTS);
+    let firsts = firsts.map(|(first, n, turn)| json!({"turn": turn, "n": n, "first": first}));
     json!({
-        "turns": figures.turns.percentiles(),
-        "first_update": figures.first_updates().percentiles(),
+        "turns": figures.turns.json(Value::from),
+        "first_update": figures.first_updates.json(Value::from),
         "methods": methods.collect::<Vec<_>>(),
-        "firsts": firsts,
+        "firsts": firsts.collect::<Vec<_>>(),
         "slowest": figures.slowest,
     })
 }

@@ -133,17 +133,14 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
 
 /// The median, the 99th percentile and the maximum, as columns.
 fn columns(times: &Durations) -> String {
-    let times = times.percentiles();
+    let [p50, _, p99, max] = times.percentiles();
     let column = |micros: Option<u64>| format!("{:>10}", micros.map(duration).unwrap_or_default());
-    [times.p50, times.p99, times.max].map(column).concat()
+    [p50, p99, max].map(column).concat()
 }
 
-/// In seconds.
 fn percentiles<S: Serializer>(times: &Durations, to: S) -> Result<S::Ok, S::Error> {
-    times
-        .percentiles()
-        .map(|micros| micros as f64 / 1e6)
-        .serialize(to)
+    let seconds = |micros| (micros as f64 / 1e6).into();
+    times.json(seconds).serialize(to)
 }
 
 fn tool_calls<S: Serializer>(calls: &[ToolCall], to: S) -> Result<S::Ok, S::Error> {
@@ -197,7 +194,7 @@ impl Statistics {
             let answered = method.took.count() as u64;
             method.unanswered = method.requests.saturating_sub(answered);
         }
-        stats.first_update = figures.first_updates();
+        stats.first_update = figures.first_updates;
         (stats.turns, stats.permission) = (figures.turns, figures.permission);
         stats.slowest = figures.slowest;
         for side in [Side::Client, Side::Agent] {
