@@ -23,5 +23,5 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use import::{Capture, Item, encode, of_capture};
+pub(super) use import::{Capture, Item, encode, of_capture, redactor};
 pub(super) use viewer::show;

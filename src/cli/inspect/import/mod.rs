@@ -6,4 +6,4 @@ mod formats;
 
 pub(in crate::cli) use capture::{Capture, Item};
 pub(super) use command::{Import, run};
-pub(in crate::cli) use command::{encode, of_capture};
+pub(in crate::cli) use command::{encode, of_capture, redactor};
