@@ -79,25 +79,14 @@ pub(super) fn label(agent: &Endpoint) -> String {
             return text.split("://").last().unwrap_or_default().to_owned();
         }
     };
-    let mut words = argv.iter().map(|word| word.to_string_lossy());
-    let is_program = |word: &Cow<'_, str>| {
-        let name = word.rsplit('/').next().unwrap_or_default();
-        !RUNNERS.contains(&name) && !word.starts_with('-')
-    };
-    let program = words
-        .find(is_program)
-        .or_else(|| Some(argv.first()?.to_string_lossy()));
+    let words: Vec<Cow<'_, str>> = argv.iter().map(|word| word.to_string_lossy()).collect();
+    let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_program =
+        |word: &&Cow<'_, str>| !RUNNERS.contains(&&*base(word)) && !word.starts_with('-');
+    let program = words.iter().find(is_program).or_else(|| words.first());
     // `@google/gemini-cli@0.17`, `dist/agent.js`
-    let name = program.as_deref().unwrap_or_default().rsplit('/').next();
-    let name = name
-        .unwrap_or_default()
-        .split('@')
-        .next()
-        .unwrap_or_default();
-    let script = [".js", ".mjs", ".py", ".ts"]
-        .iter()
-        .find_map(|ending| name.strip_suffix(ending));
-    script.unwrap_or(name).to_owned()
+    let name = base(program.map_or("", |word| word));
+    name.split(['@', '.']).next().unwrap_or_default().to_owned()
 }
 
 /// Rejects endpoints that cannot be listened at.
@@ -192,25 +181,4 @@ pub(super) fn agent(
 /// Whether an endpoint is behind TLS.
 pub(super) const fn is_tls(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_the_program_and_not_what_runs_it() {
-        for (command, name) in [
-            ("/opt/goose acp", "goose"),
-            ("npx -y @google/gemini-cli@0.17 --acp", "gemini-cli"),
-            ("/usr/bin/node dist/agent.js", "agent"),
-            ("python3 -m my_agent", "my_agent"),
-            ("node --version", "node"),
-        ] {
-            let argv = command.split(' ').map(OsString::from).collect();
-            assert_eq!(label(&Endpoint::Exec(argv)), name);
-        }
-        let remote: Endpoint = "ws://127.0.0.1:9000/acp".parse().unwrap();
-        assert_eq!(label(&remote), "127.0.0.1:9000/acp");
-    }
 }

@@ -104,6 +104,34 @@ async fn a_file_is_named_by_the_agent_and_the_client() {
 }
 
 #[tokio::test]
+async fn an_agent_is_named_by_its_program_and_not_by_what_runs_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    let runner = |name: &str| {
+        let path = temporary.path().join(name);
+        fs::write(&path, "#!/bin/sh\nexec cat\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for (program, args, middle) in [
+        ("goose", &["acp"][..], "Z-goose-"),
+        ("npx", &["-y", "@google/gemini-cli@0.17"], "Z-gemini-cli-"),
+        ("node", &["dist/agent.js"], "Z-agent-"),
+        ("python3", &["-m", "my_agent"], "Z-my-agent-"),
+        ("node", &["--version"], "Z-node-"),
+    ] {
+        let state = tempfile::tempdir().unwrap();
+        let program = runner(program);
+        let command = [&["connect", "--record", "--", &program][..], args].concat();
+        run_in(state.path(), &command).await;
+        let names = names(&state.path().join("recordings"));
+        let [name] = &names[..] else {
+            panic!("{names:?}")
+        };
+        assert_eq!(&name[15..name.len() - 8], middle);
+    }
+}
+
+#[tokio::test]
 async fn recordings_are_named_by_their_order_their_file_and_their_id() {
     let temporary = tempfile::tempdir().unwrap();
     let state = temporary.path();
