@@ -95,19 +95,13 @@ pub(super) fn run(args: &Check) -> ExitCode {
     let mut out = Output::new();
     let mut all = CheckSummary::default();
     let mut unreadable = false;
-    let mut of_dialect = None;
     for path in &paths {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
         let repairs = match Repairs::new(&library, client, agent, args.from.is_some()) {
             Ok(repairs) => repairs,
             Err(unknown) => return exit::fail(exit::USAGE, &unknown),
         };
-        let before = all.of_dialect;
-        let done = check_file(args, path, repairs, &mut all, &mut out);
-        if all.of_dialect > before && path != Path::new("-") {
-            of_dialect = of_dialect.or(Some(path));
-        }
-        if let Err(error) = done {
+        if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
             unreadable = true;
             out.flush();
             let what = format!("{}: {}", path.display(), console::explain(&error));
@@ -119,7 +113,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
     }
     if args.json {
         out.line(all.json().to_string().as_bytes());
-    } else if let Some(path) = of_dialect {
+    } else if let Some(path) = &all.of_dialect {
         out.flush();
         if out.is_open() {
             hint_at_table(path);
@@ -197,7 +191,9 @@ fn check_conversation(
                 ..Finding::of_violation(line.number, &verdict, violation.clone())
             };
             tally.add_violation(&finding, &violation);
-            tally.of_dialect += u64::from(is_v1 && is_of_dialect(&finding));
+            if is_v1 && is_of_dialect(&finding) && path != Path::new("-") {
+                tally.of_dialect.get_or_insert_with(|| path.to_owned());
+            }
             let text = match args.json {
                 true => line_json(path, &finding, &violation).to_string(),
                 false => line_text(&finding, &violation),

@@ -2,7 +2,7 @@
 //! `check`, by line, with the summary of a file.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -128,8 +128,8 @@ pub(super) struct CheckSummary {
     refused: u64,
     ignored: u64,
     repaired: u64,
-    /// Of the agent's violations, those that a rule of a table could repair and none does.
-    pub(super) of_dialect: u64,
+    /// The first file with a violation of the agent that a rule of a table could repair and none does.
+    pub(super) of_dialect: Option<PathBuf>,
     kinds: BTreeMap<ViolationKind, u64>,
     /// By kind, place, pointer without indexes, and the rules that repair it.
     groups: BTreeMap<(ViolationKind, String, String, String), u64>,
@@ -174,7 +174,7 @@ impl CheckSummary {
         self.refused += other.refused;
         self.ignored += other.ignored;
         self.repaired += other.repaired;
-        self.of_dialect += other.of_dialect;
+        self.of_dialect = self.of_dialect.take().or(other.of_dialect);
         for (kind, count) in other.kinds {
             *self.kinds.entry(kind).or_default() += count;
         }

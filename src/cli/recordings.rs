@@ -78,34 +78,26 @@ pub(super) fn find(word: &Path) -> Result<Option<PathBuf>, String> {
     }
     let is_id = text.len() >= MIN_ID && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     known.retain(|recording| {
-        let mut files = recording
-            .segments
-            .iter()
-            .filter_map(|path| path.file_name()?.to_str());
-        files.any(|file| file.starts_with(text))
-            || is_id
-                && recording
-                    .header()
-                    .is_some_and(|head| head.id.starts_with(text))
-    });
-    let [only] = known.as_slice() else {
-        if known.is_empty() {
-            return Ok(None);
-        }
-        let names = known
-            .iter()
-            .map(|recording| printable(recording.name.as_bytes()));
-        let names: Vec<String> = names.take(MAX_CANDIDATES).collect();
-        let more = if known.len() > names.len() {
-            ", …"
-        } else {
-            ""
+        let begins = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(text))
         };
-        return Err(format!(
-            "`{text}` is the beginning of {} recordings, give more of it: {}{more}",
-            known.len(),
-            names.join(", ")
-        ));
-    };
-    Ok(first(only))
+        let id = || recording.header().map(|head| head.id);
+        recording.segments.iter().any(begins)
+            || is_id && id().is_some_and(|id| id.starts_with(text))
+    });
+    match known.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(first(only)),
+        several => {
+            let names = several.iter().take(MAX_CANDIDATES);
+            let names = names.map(|recording| printable(recording.name.as_bytes()));
+            let more = (several.len() > MAX_CANDIDATES).then(|| "…".to_owned());
+            Err(format!(
+                "`{text}` is the beginning of {} recordings, give more of it: {}",
+                several.len(),
+                names.chain(more).collect::<Vec<_>>().join(", ")
+            ))
+        }
+    }
 }
