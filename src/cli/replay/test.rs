@@ -53,9 +53,6 @@ Exit codes: 0 all passed; 1 a test failed; 64 usage; 66 a folder without recordi
 /// The name of the file with the options of a folder.
 const FILE: &str = "acp-relay.test.toml";
 
-/// Maximum files that are named as skipped.
-const MAX_SKIPPED: usize = 20;
-
 /// The arguments of `test`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
@@ -108,16 +105,11 @@ fn test(args: &Test) -> Result<ExitCode, ExitCode> {
         failed: 0,
         skipped: 0,
     };
-    let mut lost = None;
-    for place in &args.places {
-        if let Err(code) = run.place(place) {
-            if run.suites.is_empty() {
-                return Err(code);
-            }
-            stderr::flush();
-            lost = Some(code);
-            break;
-        }
+    let lost = args.places.iter().find_map(|place| run.place(place).err());
+    match lost {
+        Some(code) if run.suites.is_empty() => return Err(code),
+        Some(_) => stderr::flush(),
+        None => {}
     }
     if let Some(path) = &args.junit {
         junit::write(path, &run.suites)?;
@@ -147,13 +139,9 @@ impl Run<'_> {
             self.test(path, &play, &agent)?;
         }
         self.skipped += skipped.len() as u64;
-        for what in skipped.iter().take(MAX_SKIPPED) {
+        for what in &skipped {
             let line = format!("skipped {}", printable(what.as_bytes()));
             self.line(Tone::Faint, &line);
-        }
-        let more = skipped.len().saturating_sub(MAX_SKIPPED);
-        if more > 0 {
-            self.line(Tone::Faint, &format!("skipped {more} more"));
         }
         if tests.is_empty() {
             let what = format!("{}: there is no recording to test with", place.display());
