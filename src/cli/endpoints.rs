@@ -81,8 +81,10 @@ pub(super) fn label(agent: &Endpoint) -> String {
     };
     let words: Vec<Cow<'_, str>> = argv.iter().map(|word| word.to_string_lossy()).collect();
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
-    let is_program =
-        |word: &&Cow<'_, str>| !RUNNERS.contains(&&*base(word)) && !word.starts_with('-');
+    // The value of a variable may be secret.
+    let is_program = |word: &&Cow<'_, str>| {
+        !RUNNERS.contains(&&*base(word)) && !word.starts_with('-') && !word.contains('=')
+    };
     let program = words.iter().find(is_program).or_else(|| words.first());
     // `@google/gemini-cli@0.17`, `dist/agent.js`
     let name = base(program.map_or("", |word| word));

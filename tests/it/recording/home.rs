@@ -118,6 +118,8 @@ async fn an_agent_is_named_by_its_program_and_not_by_what_runs_it() {
         ("node", &["dist/agent.js"], "Z-agent-"),
         ("python3", &["-m", "my_agent"], "Z-my-agent-"),
         ("node", &["--version"], "Z-node-"),
+        // The values of variables may be secret.
+        ("env", &["KEY=secret", "goose", "acp"], "Z-goose-"),
     ] {
         let state = tempfile::tempdir().unwrap();
         let program = runner(program);
