@@ -132,6 +132,17 @@ fn a_recording_that_is_being_written_is_skipped() {
 }
 
 #[test]
+fn a_file_that_is_no_recording_is_no_passed_test() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = capture(&dir);
+    let agent = format!("replay:{}", file.display());
+    let notes = dir.path().join("notes.jsonl");
+    fs::write(&notes, "no recording\n").unwrap();
+    let printed = test(&notes, &["--agent", &agent], 66);
+    assert!(printed.contains("notes.jsonl: no recording"), "{printed}");
+}
+
+#[test]
 fn a_packed_bomb_fails_its_test_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let file = capture(&dir);
