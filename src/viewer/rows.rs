@@ -275,6 +275,7 @@ fn in_order(list: &[u64], index: &Index, order: &str) -> Vec<u64> {
             "duration" => exchange()
                 .and_then(|exchange| duration_of(item, exchange))
                 .unwrap_or(none),
+            // Errors, requests that failed, those without an answer, those with one, answers, others.
             "status" if item.class == Class::Error => 0,
             "status" => match exchange().map(|exchange| (exchange.n == item.n, exchange.answer)) {
                 Some((true, Some(answer))) if answer.failed => 1,
