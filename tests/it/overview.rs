@@ -5,7 +5,7 @@ use std::io::{Read as _, repeat};
 use std::time::{Duration, Instant};
 
 use acp_relay::jsonrpc::{Kind, Side};
-use acp_relay::recording::pack;
+use acp_relay::recording::{Header, pack, write};
 use serde_json::{Value, json};
 
 use crate::viewer::{TestRecording, Viewer, recorded};
@@ -71,17 +71,29 @@ fn rows_fill_in_follow_the_folder_and_show_faults() {
     fs::write(path("quiet.acpr"), quiet.text).unwrap();
     fs::write(path("empty.acpr"), "").unwrap();
     fs::write(path("notes.txt"), "no recording").unwrap();
+    let mut v2 = TestRecording::new();
+    let info = json!({"protocolVersion": 2, "info": {"name": "ed", "version": "1"}});
+    let asked = json!({"id": 0, "params": info});
+    v2.message(Side::Client, Kind::Request, "initialize", Some("0"), &asked);
+    v2.end(false);
+    let mut header = Header::default();
+    "full".clone_into(&mut header.redaction.mode);
+    let mut text = Vec::new();
+    write::header(&mut text, &header);
+    let events = v2.text.split_inclusive(|byte| *byte == b'\n').skip(1);
+    text.extend(events.flatten());
+    fs::write(path("v2.acpr"), text).unwrap();
     // More bytes than are read, in a line without an end.
     let mut bomb = Vec::new();
     pack(repeat(b'x').take(70 << 20), &mut bomb, 1).unwrap();
     fs::write(path("bomb.acpr.zst"), bomb).unwrap();
     let viewer = Viewer::of(folder.path());
     let first = viewer.json("api/recordings");
-    assert_eq!(first["rows"].as_array().map(Vec::len), Some(6), "{first}");
+    assert_eq!(first["rows"].as_array().map(Vec::len), Some(7), "{first}");
     assert_eq!(first["more"], false);
     assert!(first["folder"].as_str().unwrap().starts_with('/'));
 
-    let names = ["a", "damaged", "garbage", "empty", "bomb", "quiet"];
+    let names = ["a", "damaged", "garbage", "empty", "bomb", "quiet", "v2"];
     let is_read = |row: &Value| !row["fault"].is_null() || row["turns"].is_u64();
     let found = rows(&viewer, |row| names.iter().all(|name| is_read(&row(name))));
     let a = row(&found, "a");
@@ -124,6 +136,7 @@ fn rows_fill_in_follow_the_folder_and_show_faults() {
     let revision = viewer.json("api/recordings")["revision"].clone();
     let same = viewer.json(&format!("api/recordings?now&after={revision}"));
     assert_eq!(same["rows"], json!([]));
+    assert_eq!(row(&found, "v2")["client"], "ed 1");
 }
 
 #[test]
