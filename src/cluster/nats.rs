@@ -208,7 +208,8 @@ impl Nats {
                         discard: stream::DiscardPolicy::New,
                         allow_rollup: true,
                         deny_delete: true,
-                        allow_direct: true,
+                        // Copies that lag behind would answer with revisions that are old.
+                        allow_direct: false,
                         num_replicas,
                         ..stream::Config::default()
                     };
