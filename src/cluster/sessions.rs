@@ -236,41 +236,41 @@ impl OwnedSessions {
             .lock()
             .get(&key)
             .map(|own| (own.revision, own.value.clone()));
-        let Some((revision, value)) = found else {
+        let Some((mut revision, value)) = found else {
             return;
         };
-        let renewed = Instant::now();
-        let update = self.directory.bucket.update(&key, value.clone(), revision);
-        let update = timeout(RENEWAL, update).await;
-        let error = match update {
-            Ok(Ok(revision)) => return self.renewed(&key, revision, Some(renewed)),
-            Ok(Err(error)) => error,
-            // Whether it came is found out by the next one.
-            Err(_) => return failed("NATS does not answer"),
-        };
-        if error.kind() != kv::UpdateErrorKind::WrongLastRevision {
-            return failed(&error.to_string());
-        }
         // An answer may have been lost: then the entry is still the one of this host.
-        let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
-        match entry {
-            Ok(Ok(Some(entry))) if entry.value == value => {
-                self.renewed(&key, entry.revision, None);
-            }
-            Ok(Ok(_)) => {
-                if let Some(own) = self.owned.lock().get(&key) {
-                    tracing::error!("a session is another host's ({error}); its agent is stopped");
-                    own.lost.cancel();
+        for _ in 0..2 {
+            let renewed = Instant::now();
+            let update = self.directory.bucket.update(&key, value.clone(), revision);
+            let error = match timeout(RENEWAL, update).await {
+                Ok(Ok(revision)) => return self.renewed(&key, revision, renewed),
+                Ok(Err(error)) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => error,
+                // Whether it came is found out by the next one.
+                Ok(Err(error)) => return failed(&error.to_string()),
+                Err(_) => return failed("NATS does not answer"),
+            };
+            let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
+            match entry {
+                Ok(Ok(Some(entry))) if entry.value == value => revision = entry.revision,
+                Ok(Ok(_)) => {
+                    if let Some(own) = self.owned.lock().get(&key) {
+                        tracing::error!(
+                            "a session is another host's ({error}); its agent is stopped"
+                        );
+                        own.lost.cancel();
+                    }
+                    return;
                 }
+                _ => return,
             }
-            _ => {}
         }
     }
 
-    fn renewed(&self, key: &str, revision: u64, at: Option<Instant>) {
+    fn renewed(&self, key: &str, revision: u64, at: Instant) {
         if let Some(own) = self.owned.lock().get_mut(key) {
             own.revision = revision;
-            own.renewed = at.unwrap_or(own.renewed);
+            own.renewed = at;
         }
     }
 }
