@@ -204,16 +204,23 @@ impl Gateway {
             let found = self.directory.lock().find(host, Instant::now());
             let opened = match found {
                 Some(to) => self.open(&to, who, agent, purpose, limits).await,
-                // What it says of itself would have come by now.
-                None if self.nats.connected_for() > RENEWAL * 2 => Err(NotOpened::Gone),
-                None => Err(NotOpened::Later("the hosts are not known yet".to_owned())),
+                None => Err(NotOpened::Later("the host is not known".to_owned())),
             };
             match opened {
+                // What a gateway heard before it started or was connected again may be old.
+                Err(NotOpened::Later(_)) if self.is_forgotten(host).await => {
+                    return Err(NotOpened::Gone);
+                }
                 // The client waits longer after each attempt, and here the end of a lease shows.
                 Err(NotOpened::Later(_)) if Instant::now() < until => sleep(AGAIN).await,
                 opened => return opened,
             }
         }
+    }
+
+    /// Whether the servers know that a host has ended, or said nothing for a lease.
+    async fn is_forgotten(&self, host: &str) -> bool {
+        matches!(timeout(ANSWER, self.bucket.get(host)).await, Ok(Ok(None)))
     }
 
     async fn open(

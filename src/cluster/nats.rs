@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::connection::State;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{self, kv, stream};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::request::name_part;
@@ -55,11 +54,10 @@ pub struct Nats {
     servers: String,
 }
 
-/// The time since the servers were connected last.
+/// The time in which the servers are connected without a break.
 #[derive(Debug)]
 struct Period {
     over: CancellationToken,
-    since: Instant,
 }
 
 /// Reads the address of a server.
@@ -146,14 +144,6 @@ impl Nats {
         self.period.lock().over.clone()
     }
 
-    /// For how long the servers have been connected without a break.
-    pub(super) fn connected_for(&self) -> Duration {
-        match self.client.connection_state() {
-            State::Connected => self.period.lock().since.elapsed(),
-            _ => Duration::ZERO,
-        }
-    }
-
     /// The bucket of that name, whose entries are valid for a lease; it is made if there is none.
     ///
     /// # Errors
@@ -235,7 +225,6 @@ impl Period {
     fn new() -> Self {
         Self {
             over: CancellationToken::new(),
-            since: Instant::now(),
         }
     }
 
