@@ -33,6 +33,8 @@ impl Backoff {
             attempts => BASE.saturating_mul(1 << (attempts - 1).min(5)).min(MAX),
         };
         self.attempts += 1;
+        // A peer that says when is there: it is asked soon, however often it was asked.
+        let longest = retry_after.map_or(longest, |after| longest.min(after.saturating_mul(4)));
         let wait = longest.mul_f64(random.clamp(0.0, 1.0));
         wait.max(retry_after.unwrap_or_default())
     }
