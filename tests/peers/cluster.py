@@ -9,6 +9,7 @@ RELAY is built with `--features cluster`. All of it runs in a network of its own
 check, and what it measured. Without nats-server nothing is checked, with a notice.
 """
 import argparse
+import asyncio
 import json
 import os
 import re
@@ -21,7 +22,9 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
+from random import sample
 
 import isolation
 from paths import RELAY
@@ -104,70 +107,61 @@ class Client:
 
 
 class Balancer:
-    """Passes TCP connections on to the first of several ports that takes them."""
+    """Passes TCP connections on to the first of several ports that takes them, or to a random one.
 
-    def __init__(self, ports):
-        self.ports = ports
-        self.sock = socket.create_server(("127.0.0.1", 0))
+    `hides` is a text of clients that servers are not to see."""
+
+    def __init__(self, ports, random=False, hides=None):
+        self.ports, self.random, self.hides = ports, random, hides
+        self.sock = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = self.sock.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True).start()
 
-    def _accept(self):
-        while True:
-            client, _ = self.sock.accept()
-            for port in self.ports:
-                try:
-                    server = socket.create_connection(("127.0.0.1", port), 5)
-                except OSError:
-                    continue
-                for ends in ((client, server), (server, client)):
-                    threading.Thread(target=self._pump, args=ends, daemon=True).start()
-                break
-            else:
-                client.close()
+    async def _serve(self):
+        await asyncio.start_server(self._accept, sock=self.sock)
+        await asyncio.Event().wait()
+
+    async def _accept(self, reads, writes):
+        for port in sample(self.ports, len(self.ports)) if self.random else list(self.ports):
+            try:
+                ends = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 5)
+            except OSError:
+                continue
+            await asyncio.gather(self._pump(reads, ends[1], self.hides), self._pump(ends[0], writes))
+            break
+        writes.close()
 
     @staticmethod
-    def _pump(source, target):
+    async def _pump(source, target, hides=None):
+        rest = b""
         try:
-            while data := source.recv(1 << 16):
-                target.sendall(data)
+            while data := await source.read(1 << 16):
+                if hides:
+                    data = (rest + data).replace(hides, b"X" * len(hides))
+                    # What may be the beginning of it waits.
+                    begun = next((n for n in range(len(hides) - 1, 0, -1) if data.endswith(hides[:n])), 0)
+                    data, rest = data[:len(data) - begun], data[len(data) - begun:]
+                target.write(data)
+                await target.drain()
         except OSError:
             pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        target.close()
 
 
 class Place:
     """The servers, hosts and gateways of a run."""
 
     def __init__(self, binary, folder, servers, permissions=False):
-        self.binary, self.folder, self.relays, self.nats, self.hosts = binary, folder, [], [], 0
+        self.binary, self.folder, self.relays, self.nats = binary, folder, [], []
+        self.hosts = self.gateways = 0
         self.env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
-        ports = [isolation.free_port() for _ in range(servers)]
-        routes = [isolation.free_port() for _ in range(servers)]
-        for number, (port, route) in enumerate(zip(ports, routes)):
-            config = 'listen: "127.0.0.1:%d"\nserver_name: n%d\njetstream { store_dir: "%s" }\n' % (
-                port, number, folder / ("nats%d" % number))
-            if servers > 1:
-                others = ", ".join('"nats://127.0.0.1:%d"' % other for other in routes)
-                config += 'cluster { name: c, listen: "127.0.0.1:%d", routes: [%s] }\n' % (route, others)
-            if permissions:
-                # The packaged file, without TLS and at this port.
-                example = self.run("assets", "print", "nats/cluster.conf")
-                accounts = example[example.index("accounts {"):]
-                user = accounts[accounts.index('      {\n        user: "host1"'):accounts.index("    ]\n  }\n}")]
-                more = "".join(user.replace("host1", "host%d" % n).replace("HOST1", "HOST%d" % n) for n in range(2, 9))
-                config += accounts.replace("    ]\n  }\n}", more + "    ]\n  }\n}")
-            path = folder / ("nats%d.conf" % number)
-            path.write_text(config)
-            log = open(folder / ("nats%d.log" % number), "wb")
-            self.nats.append(subprocess.Popen([NATS, "-c", path], stdout=log, stderr=log, env=self.env))
-        for port, process in zip(ports, self.nats):
+        self.permissions = permissions
+        self.ports = [isolation.free_port() for _ in range(servers)]
+        self.routes = [isolation.free_port() for _ in range(servers)]
+        self.webs = [isolation.free_port() for _ in range(servers)]
+        self.nats = [self.server(number) for number in range(servers)]
+        for port, process in zip(self.ports, self.nats):
             require(isolation.wait_for_port(port, process, 10), "nats-server did not start")
-        self.permissions, self.ports = permissions, ports
         self.url = self.url_of("gateway")
         self.key, self.trust = folder / "gateway.seed", folder / "trust"
         self.trust.write_text(self.run("cluster", "key", self.key))
@@ -175,9 +169,38 @@ class Place:
             # Hosts may not create the buckets.
             self.cluster("status")
 
-    def url_of(self, user):
+    def server(self, number):
+        """Starts a server. Each uses another address for each of the others, so that it can be cut off."""
+        config = 'listen: "0.0.0.0:%d"\nhttp: "127.0.0.1:%d"\nserver_name: n%d\njetstream { store_dir: "%s" }\n' % (
+            self.ports[number], self.webs[number], number, self.folder / ("nats%d" % number))
+        if len(self.ports) > 1:
+            others = ", ".join('"nats://127.3.%d.%d:%d"' % (number, other, route)
+                               for other, route in enumerate(self.routes) if other != number)
+            config += ('cluster { name: c, listen: "0.0.0.0:%d", advertise: "127.3.%d.%d:%d", no_advertise: true, '
+                       "routes: [%s] }\n" % (self.routes[number], number, number, self.routes[number], others))
+        if self.permissions:
+            # The packaged file, without TLS and at this port.
+            example = self.run("assets", "print", "nats/cluster.conf")
+            accounts = example[example.index("accounts {"):]
+            user = accounts[accounts.index('      {\n        user: "host1"'):accounts.index("    ]\n  }\n}")]
+            more = "".join(user.replace("host1", "host%d" % n).replace("HOST1", "HOST%d" % n) for n in range(2, 9))
+            config += accounts.replace("    ]\n  }\n}", more + "    ]\n  }\n}")
+        path = self.folder / ("nats%d.conf" % number)
+        path.write_text(config)
+        with open(self.folder / ("nats%d.log" % number), "ab") as log:
+            return subprocess.Popen([NATS, "-c", path], stdout=log, stderr=log, env=self.env)
+
+    def healthy(self, number):
+        """Whether a server has what the others have."""
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:%d/healthz" % self.webs[number], timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def url_of(self, user, at="127.0.0.1", servers=None):
         who = "%s:%s@" % (user, user.upper()) if self.permissions else ""
-        return ",".join("nats://%s127.0.0.1:%d" % (who, port) for port in self.ports)
+        return ",".join("nats://%s%s:%d" % (who, at, port) for port in servers or self.ports)
 
     def run(self, *words, good=True):
         done = subprocess.run([self.binary, *words], env=self.env, capture_output=True, text=True, timeout=60)
@@ -187,8 +210,8 @@ class Place:
     def cluster(self, *words, good=True):
         return self.run("cluster", *words, "--cluster", self.url, "--cluster-key", self.key, good=good)
 
-    def start(self, *words):
-        relay = Relay([self.binary, *words], self.env)
+    def start(self, *words, binary=None):
+        relay = Relay([binary or self.binary, *words], self.env)
         self.relays.append(relay)
         # It prints all of them before it serves the first client.
         relay.ends = []
@@ -199,7 +222,7 @@ class Place:
         relay.web = int(re.search(r":(\d+)", relay.ends[0])[1])
         return relay
 
-    def host(self, name="goose", direct=False, options=()):
+    def host(self, name="goose", direct=False, options=(), url=None, fault=(), binary=None):
         """A host with an agent, whose processes are named in the host's folder."""
         self.hosts += 1
         number = self.hosts
@@ -207,22 +230,26 @@ class Place:
         folder.mkdir(exist_ok=True)
         config = self.folder / ("host%d.toml" % number)
         config.write_text('on-disconnect = "detach"\n[agents.%s]\ncommand = %s\ndialect = "canonical"\n' % (
-            name, json.dumps([sys.executable, str(AGENT), "%s%d" % (name, number), str(folder)])))
-        words = ["serve", "--config", config, "--cluster", self.url_of("host%d" % number), "--cluster-trust", self.trust,
+            name, json.dumps([sys.executable, str(AGENT), "%s%d" % (name, number), str(folder), *fault])))
+        url = url or self.url_of("host%d" % number, address_of("host", number))
+        words = ["serve", "--config", config, "--cluster", url, "--cluster-trust", self.trust,
                  "--cluster-name", "host%d" % number]
-        port = isolation.free_port()
-        words += ["--listen", "ws://127.0.0.1:%d" % port]
+        at = "ws://%s:%d" % (address_of("direct", number), isolation.free_port())
+        words += ["--listen", at]
         if direct:
-            words += ["--cluster-address", "ws://127.0.0.1:%d" % port]
-        host = self.start(*words, *options)
-        host.number = number
+            words += ["--cluster-address", at]
+        host = self.start(*words, *options, binary=binary)
+        host.number, host.at, host.agent = number, at, "%s%d" % (name, number)
         return host
 
     def gateway(self, *listen, options=()):
+        self.gateways += 1
         listen = listen or ("http://127.0.0.1:0",)
         words = [word for at in listen for word in ("--listen", at)]
-        return self.start("gateway", "--cluster", self.url, "--cluster-key", self.key, *words, "--allow-host",
-                          "127.0.0.1", *options)
+        gateway = self.start("gateway", "--cluster", self.url_of("gateway", address_of("gateway", self.gateways)),
+                             "--cluster-key", self.key, *words, "--allow-host", "127.0.0.1", *options)
+        gateway.number = self.gateways
+        return gateway
 
     def connect(self, url, *options):
         relay = Relay([self.binary, "connect", url, *options], self.env, listens=False)
@@ -254,13 +281,17 @@ class Place:
             process.wait()
 
 
+def address_of(kind, number):
+    """Where a host or gateway connects to the servers, or where a host listens: each can be cut off."""
+    return "127.%d.0.%d" % ({"host": 1, "gateway": 2, "direct": 4}[kind], number)
+
+
 def address(gateway, scheme="ws", agent="goose"):
     return "%s://127.0.0.1:%d/agents/%s/acp" % (scheme, gateway.web, agent)
 
 
 def served(place, gateway, agent="goose"):
     """Waits until a gateway knows an agent."""
-    import urllib.request
     until = time.monotonic() + WAIT
     while agent not in urllib.request.urlopen("http://127.0.0.1:%d/registry.json" % gateway.web).read().decode():
         require(time.monotonic() < until, "the gateway does not offer the agent")
@@ -507,7 +538,7 @@ def measured(place):
         gateway = place.gateway()
         served(place, gateway)
         took = {}
-        for name, url in (("host", "ws://127.0.0.1:%d/agents/goose/acp" % host.web), ("gateway", address(gateway))):
+        for name, url in (("host", host.at + "/agents/goose/acp"), ("gateway", address(gateway))):
             client = place.connect(url).begin()
             session, times = client.session(), []
             for _ in range(500):
