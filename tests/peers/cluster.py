@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -27,6 +28,7 @@ from pathlib import Path
 from random import sample
 
 import isolation
+from http_load import memory
 from paths import RELAY
 from wires import Relay, dial
 
@@ -154,6 +156,7 @@ class Place:
     def __init__(self, binary, folder, servers, permissions=False):
         self.binary, self.folder, self.relays, self.nats = binary, folder, [], []
         self.hosts = self.gateways = 0
+        self.others, self.more = [], ""
         self.env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
         self.permissions = permissions
         self.ports = [isolation.free_port() for _ in range(servers)]
@@ -186,7 +189,7 @@ class Place:
             more = "".join(user.replace("host1", "host%d" % n).replace("HOST1", "HOST%d" % n) for n in range(2, 9))
             config += accounts.replace("    ]\n  }\n}", more + "    ]\n  }\n}")
         path = self.folder / ("nats%d.conf" % number)
-        path.write_text(config)
+        path.write_text(config + self.more)
         with open(self.folder / ("nats%d.log" % number), "ab") as log:
             return subprocess.Popen([NATS, "-c", path], stdout=log, stderr=log, env=self.env)
 
@@ -222,15 +225,17 @@ class Place:
         relay.web = int(re.search(r":(\d+)", relay.ends[0])[1])
         return relay
 
-    def host(self, name="goose", direct=False, options=(), url=None, fault=(), binary=None):
+    def host(self, name="goose", direct=False, options=(), url=None, fault=(), binary=None, endpoint=None):
         """A host with an agent, whose processes are named in the host's folder."""
         self.hosts += 1
         number = self.hosts
         folder = self.folder / ("sessions-" + name)
         folder.mkdir(exist_ok=True)
         config = self.folder / ("host%d.toml" % number)
-        config.write_text('on-disconnect = "detach"\n[agents.%s]\ncommand = %s\ndialect = "canonical"\n' % (
-            name, json.dumps([sys.executable, str(AGENT), "%s%d" % (name, number), str(folder), *fault])))
+        agent = "command = " + json.dumps([sys.executable, str(AGENT), "%s%d" % (name, number), str(folder), *fault])
+        if endpoint:
+            agent = "endpoint = " + json.dumps(endpoint)
+        config.write_text('on-disconnect = "detach"\n[agents.%s]\n%s\ndialect = "canonical"\n' % (name, agent))
         url = url or self.url_of("host%d" % number, address_of("host", number))
         words = ["serve", "--config", config, "--cluster", url, "--cluster-trust", self.trust,
                  "--cluster-name", "host%d" % number]
@@ -276,7 +281,7 @@ class Place:
     def stop(self):
         for relay in self.relays:
             relay.stop(signal.SIGKILL)
-        for process in self.nats:
+        for process in self.nats + self.others:
             process.kill()
             process.wait()
 
@@ -534,28 +539,125 @@ def fenced(place):
 def measured(place):
     """What a hop costs: a prompt with one update, over NATS and directly, beside the host alone."""
     for direct in (False, True):
-        host = place.host(direct=direct)
-        gateway = place.gateway()
+        host, gateway = place.host(direct=direct), place.gateway()
         served(place, gateway)
-        took = {}
-        for name, url in (("host", host.at + "/agents/goose/acp"), ("gateway", address(gateway))):
-            client = place.connect(url).begin()
-            session, times = client.session(), []
-            for _ in range(500):
+        ways = {"host": host.at + "/agents/goose/acp", "gateway": address(gateway)}
+        clients = {name: place.connect(url).begin() for name, url in ways.items()}
+        sessions, times = {name: client.session() for name, client in clients.items()}, {name: [] for name in ways}
+        # In turns, so that what else the machine does concerns both.
+        for _ in range(2000):
+            for name, client in clients.items():
                 begun = time.perf_counter()
-                client.answer(client.prompt(session, "1 10 0"))
-                times.append(1000 * (time.perf_counter() - begun))
-            took[name] = statistics.quantiles(times, n=100)
-            client.wire.end()
-        print("  p50 %.2f ms more, p99 %.2f ms more, %s" % (
-            took["gateway"][49] - took["host"][49], took["gateway"][98] - took["host"][98],
+                client.answer(client.prompt(sessions[name], "1 10 0"))
+                times[name].append(1000 * (time.perf_counter() - begun))
+        near, far = (statistics.quantiles(times[name], n=100) for name in ways)
+        print("  p50 %.2f ms more (%.2f ms beside %.2f ms), p99 %.2f ms more (%.2f ms beside %.2f ms), %s" % (
+            far[49] - near[49], far[49], near[49], far[98] - near[98], far[98], near[98],
             "directly" if direct else "over NATS"))
+        for client in clients.values():
+            client.wire.end()
         host.stop()
         gateway.stop()
         place.known(0)
 
 
-CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced, measured]
+def crowded(place, count=2000):
+    """The memory of a gateway with 2,000 conversations, over NATS and directly."""
+    path = place.folder / "agents.sock"
+    agents = subprocess.Popen([sys.executable, Path(__file__).with_name("http_load.py"), "--agents", path], stdout=subprocess.PIPE)
+    place.others.append(agents)
+    agents.stdout.readline()
+    limits = ["connections=8192", "per-principal=8192", "unauthenticated-sockets=8192", "http-sockets=8192"]
+    limits = [word for limit in limits for word in ("--limit", limit)]
+    for direct in (False, True):
+        host = place.host(direct=direct, options=limits, endpoint="unix:%s" % path)
+        gateway = place.gateway(options=limits)
+        served(place, gateway)
+        empty, clients = memory(gateway.process.pid), []
+        for number in range(count):
+            client = Client(dial(address(gateway)))
+            clients.append(client)
+            client.call("initialize", protocolVersion=1, clientCapabilities={})
+            client.call("session/new", cwd="/tmp", mcpServers=[], open="s%d" % number)
+        full = memory(gateway.process.pid)
+        print("  %d conversations: %.0f MiB, %.0f before; their host has %.0f MiB; %s" % (
+            count, full, empty, memory(host.process.pid), "directly" if direct else "over NATS"))
+        require(full <= 300, "a gateway takes more than 300 MiB")
+        for client in clients:
+            client.wire.close()
+        host.stop(signal.SIGKILL)
+        gateway.stop(signal.SIGKILL)
+        place.cluster("hosts")
+        wait_until(lambda: not json.loads(place.cluster("hosts", "--json")), 2 * WAIT, "the host is known on")
+
+
+def written(session):
+    """The bytes that the agent of a session has written."""
+    return int(re.search(r"wchar: (\d+)", Path("/proc/%s/io" % session.split("-")[1]).read_text())[1])
+
+
+def stalled(place):
+    """A client that does not read pauses its own agent; others on its gateway and host go on."""
+    for direct in (False, True):
+        host, gateway = place.host(direct=direct), place.gateway()
+        served(place, gateway)
+        for name, way in {"websocket": lambda: Client(dial(address(gateway))),
+                          "connect": lambda: place.connect(address(gateway))}.items():
+            stuck, other = way().begin(), way().begin()
+            session, count, size = stuck.session(), 100_000, 2000
+            sent = stuck.prompt(session, "%d %d 0" % (count, size))
+            others, turns, before, since = other.session(), 0, 0, time.monotonic()
+            until = time.monotonic() + 4 * WAIT
+            # Until nothing more was taken from its agent for some time.
+            while time.monotonic() - since < 3:
+                require(time.monotonic() < until, "the agent is not paused")
+                other.turn(others)
+                turns += 1
+                if (now := written(session)) != before:
+                    before, since = now, time.monotonic()
+            require(before < count * size, "all of it was taken")
+            print("  %-10s paused after %.0f MiB, and another client had %d turns; gateway %.0f MiB, host %.0f MiB; %s" % (
+                name, before / (1 << 20), turns, memory(gateway.process.pid), memory(host.process.pid),
+                "directly" if direct else "over NATS"))
+            stuck.answer(sent, 4 * WAIT)
+            stuck.all_came(count, size)
+            for client in (stuck, other):
+                client.wire.end()
+        host.stop()
+        gateway.stop()
+        place.known(0)
+
+
+def slow(place):
+    """Servers that drop what a slow gateway or host does not take: nothing is lost."""
+    place.more = 'max_pending: 2000000\nwrite_deadline: "1s"\n'
+    for number, process in enumerate(place.nats):
+        process.kill()
+        process.wait()
+        place.nats[number] = place.server(number)
+    for number in range(len(place.nats)):
+        wait_until(lambda: place.healthy(number), 2 * WAIT, "a server is not healthy")
+    host, gateway = place.host(), place.gateway()
+    served(place, gateway)
+    client = place.connect(address(gateway)).begin()
+    session = client.session()
+    for relay in (gateway, host):
+        sent = client.prompt(session, "4000 10000 0.001")
+        for _ in range(3):
+            wait_until(lambda: client.read(WAIT) or client.updates, WAIT, "no update came")
+            relay.process.send_signal(signal.SIGSTOP)
+            time.sleep(4)
+            relay.process.send_signal(signal.SIGCONT)
+            count = len(client.updates)
+            wait_until(lambda: client.read(WAIT) or len(client.updates) > count, WAIT, "it does not go on")
+        client.answer(sent, 4 * WAIT)
+        client.all_came(4000, 10000)
+        client.updates.clear()
+    logs = "".join(path.read_text() for path in place.folder.glob("nats*.log"))
+    print("  8000 updates came; the servers named %d slow consumers" % logs.count("Slow Consumer"))
+
+
+CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced, stalled, slow, measured, crowded]
 
 
 def main():
@@ -571,6 +673,7 @@ def main():
     if not isolation.leave_network():
         print("SKIPPED: the kernel allows no network of its own")
         return 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     failed = 0
     for check in CHECKS:
         if asked.only and check.__name__ not in asked.only:

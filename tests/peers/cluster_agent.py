@@ -6,7 +6,7 @@ process with that folder can load one. A prompt "COUNT SIZE PAUSE [TEXT]" is ans
 each with its number and TEXT or SIZE characters, PAUSE seconds apart. The answer names the notes `_peers/note`
 that came since the last answer. `_peers/hold` is not answered.
 
-In FOLDER, "SESSION@NAME" is locked while a process of the agent NAME has the session, and "overlaps" names
+In FOLDER, "SESSION@NAME" is locked while a process of the agent NAME has the session, and names it; "overlaps" names
 the sessions that two agents had at once. HOW is a fault that it makes at random (lost, doubled, reordered),
 or "stays": it does not exit when its input ends.
 """
@@ -41,8 +41,10 @@ def own(session):
     """Marks a session as this agent's, and looks whether another agent has it."""
     if session in LOCKS:
         return
-    LOCKS[session] = open(FOLDER / ("%s@%s" % (session, NAME)), "w")
+    LOCKS[session] = open(FOLDER / ("%s@%s" % (session, NAME)), "a")
     fcntl.flock(LOCKS[session], fcntl.LOCK_SH)
+    LOCKS[session].write("%d\n" % os.getpid())
+    LOCKS[session].flush()
     for other in FOLDER.glob(session + "@*"):
         if other.name != "%s@%s" % (session, NAME):
             with open(other) as file:

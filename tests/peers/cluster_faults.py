@@ -34,10 +34,12 @@ from cluster import NATS, Balancer, Failed, Place, address_of, served
 from paths import RELAY
 
 LEASE = 30
-# Beyond the lease, for a loaded machine.
-LATE = 10
+# How long agents may outlive a host that was killed, and an error may come after the lease, on a loaded machine.
+SOON, LATE = 10, 30
 # Seconds without progress after which a conversation is hung.
-HUNG = 90
+HUNG = 120
+# Conversations that begin at a time.
+AT_ONCE = 16
 KINDS = ("lost", "doubled", "reordered", "unexpected", "broken", "unanswered", "late", "hung", "outlives", "owners")
 LIMITS = ["connections=65536", "per-principal=65536", "agent-starts=1073741824", "unauthenticated-sockets=65536",
           "failures=65536"]
@@ -197,7 +199,7 @@ class Talk:
         after = time.monotonic() - killed
         answers = [one]
         try:
-            answers.append("error" in await asyncio.wait_for(asyncio.shield(held), LATE))
+            answers.append("error" in await asyncio.wait_for(asyncio.shield(held), SOON))
         except (Over, TimeoutError):
             answers.append(False)
         self.load.errors.append(after)
@@ -241,13 +243,20 @@ class Load:
         for number in range(self.asked.sessions):
             (folder / ("raced-%d" % number)).touch()
             self.tasks += [asyncio.create_task(self.race("raced-%d" % number)) for _ in range(2)]
-        # Not all at once: a process of each is started.
         for number in range(self.asked.conversations):
             self.talks.append(Talk(self, number))
             self.tasks.append(asyncio.create_task(self.talks[-1].run()))
-            if number % 5 == 4:
-                await asyncio.sleep(0.2)
+            await self.begun(AT_ONCE)
+        await self.begun(0)
         self.tasks.append(asyncio.create_task(self.watch()))
+
+    async def begun(self, but):
+        """Waits until not more than so many conversations have not begun."""
+        until = time.monotonic() + HUNG
+        while sum(talk.state == "begins" for talk in self.talks) > but:
+            if time.monotonic() > until:
+                raise Failed("conversations do not begin: %s" % self.last)
+            await asyncio.sleep(0.05)
 
     async def race(self, session):
         """Has a session again and again, as another client does."""
@@ -404,8 +413,8 @@ class Scene:
         self.load.killed[host.agent] = begun = time.monotonic()
         host.stop(signal.SIGKILL)
         while left := await asyncio.to_thread(self.agents, host):
-            if time.monotonic() - begun > LATE:
-                self.load.fail("outlives", "%d agents of %s run %d s after it was killed" % (len(left), host.agent, LATE))
+            if time.monotonic() - begun > SOON:
+                self.load.fail("outlives", "%d agents of %s run %d s after it was killed" % (len(left), host.agent, SOON))
                 break
             await asyncio.sleep(0.1)
         self.load.outlived.append(time.monotonic() - begun)
@@ -451,7 +460,9 @@ class Scene:
         """Cuts hosts off for longer than a lease: their agents have to end; they take new conversations later."""
         begun = time.monotonic()
         self.load.killed.update((host.agent, begun) for host in hosts)
-        before = set(await asyncio.to_thread(self.agents, *hosts))
+        # Those that have sessions.
+        files = [file for host in hosts for file in (self.place.folder / "sessions-goose").glob("*@" + host.agent)]
+        before = {int(pid) for file in files for pid in file.read_text().split()}
         self.network.cut(addresses)
         while left := before & set(await asyncio.to_thread(self.agents, *hosts)):
             if time.monotonic() - begun > LEASE:
@@ -461,7 +472,7 @@ class Scene:
         self.load.outlived.append(time.monotonic() - begun)
         await asyncio.sleep(max(0, LEASE + 5 - (time.monotonic() - begun)))
         self.network.heal(addresses)
-        await asyncio.sleep(LATE)
+        await asyncio.sleep(SOON)
         for host in hosts:
             # What it has from now on is to live.
             del self.load.killed[host.agent]
@@ -637,6 +648,8 @@ def main():
         print("SKIPPED: the kernel allows no network of its own")
         return 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    # So that a run that is ended stops what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print("seed %d" % asked.seed, flush=True)
     return 0 if (prove if asked.mode == "prove" else passed)(asked) else 1
 

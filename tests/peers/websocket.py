@@ -127,7 +127,10 @@ class WebSocket:
 
     def _have(self, size, seconds):
         while len(self.rest) < size:
-            if not select.select([self.sock], [], [], seconds)[0]:
+            # select() takes no descriptor above 1023.
+            poll = select.poll()
+            poll.register(self.sock, select.POLLIN)
+            if not poll.poll(None if seconds is None else 1000 * seconds):
                 raise TimeoutError("nothing was received for %g s" % seconds)
             try:
                 chunk = self.sock.recv(CHUNK)
