@@ -198,8 +198,8 @@ fi
 
 # Tools that cut the network (network_cuts.py), TLS in front of a server without it
 # (remote_agents.py), the proxies of the manual (proxies.py), and another HTTP/2 client
-# (http_tools.sh), NATS (cluster.py). Each test reports a missing tool.
-for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client nats-server:nats-server; do
+# (http_tools.sh). Each test reports a missing tool.
+for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
         apt-get install -y -qq --no-install-recommends "${tool#*:}" > /dev/null 2>&1 \
@@ -208,19 +208,21 @@ for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
         || echo "peers: skipped: ${tool%:*}: apt-get cannot install ${tool#*:} here" >&2
 done
-# Prometheus with promtool, unpacked only: its package would run it as a service.
+# Prometheus with promtool, and NATS (cluster.py), unpacked only: their packages would run them as services.
 want=debian
-if ! is_there prometheus "$want" && command -v apt-get > /dev/null && command -v dpkg > /dev/null; then
-    begin prometheus "$want"
-    (
-        cd "$peers/prometheus"
-        # apt's own user may not write here; apt warns and continues.
-        apt-get download -qq prometheus > /dev/null 2>&1 \
-            || { apt-get update -qq && apt-get download -qq prometheus; } > /dev/null 2>&1 \
-            && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
-    ) && complete prometheus "$want"
-fi
-is_there prometheus "$want" || echo "peers: skipped: Prometheus: apt-get cannot fetch it here" >&2
+for package in prometheus nats-server; do
+    if ! is_there "$package" "$want" && command -v apt-get > /dev/null && command -v dpkg > /dev/null; then
+        begin "$package" "$want"
+        (
+            cd "$peers/$package"
+            # apt's own user may not write here; apt warns and continues.
+            apt-get download -qq "$package" > /dev/null 2>&1 \
+                || { apt-get update -qq && apt-get download -qq "$package"; } > /dev/null 2>&1 \
+                && dpkg -x "$package"_*.deb . && rm "$package"_*.deb
+        ) && complete "$package" "$want"
+    fi
+    is_there "$package" "$want" || echo "peers: skipped: $package: apt-get cannot fetch it here" >&2
+done
 # The SDK of Agent Connect, LangGraph for its node, and schemathesis for the OpenAPI document.
 want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
 if ! is_there agent_connect "$want"; then
