@@ -34,7 +34,7 @@ from wires import Relay, dial
 
 AGENT = Path(__file__).with_name("cluster_agent.py")
 # install.sh unpacks it, where it is not installed.
-NATS = shutil.which("nats-server", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(PEERS / "nats-server/usr/sbin")]))
+NATS = shutil.which("nats-server", path="%s:/usr/sbin:%s" % (os.environ.get("PATH"), PEERS / "nats-server/usr/sbin"))
 WAIT = 30
 
 
@@ -565,7 +565,8 @@ def measured(place):
 def crowded(place, count=2000):
     """The memory of a gateway with 2,000 conversations, over NATS and directly."""
     path = place.folder / "agents.sock"
-    agents = subprocess.Popen([sys.executable, Path(__file__).with_name("http_load.py"), "--agents", path], stdout=subprocess.PIPE)
+    program = Path(__file__).with_name("http_load.py")
+    agents = subprocess.Popen([sys.executable, program, "--agents", path], stdout=subprocess.PIPE)
     place.others.append(agents)
     agents.stdout.readline()
     limits = ["connections=8192", "per-principal=8192", "unauthenticated-sockets=8192", "http-sockets=8192"]
@@ -617,7 +618,7 @@ def stalled(place):
                 if (now := written(session)) != before:
                     before, since = now, time.monotonic()
             require(before < count * size, "all of it was taken")
-            print("  %-10s paused after %.0f MiB, and another client had %d turns; gateway %.0f MiB, host %.0f MiB; %s" % (
+            print("  %-10s paused after %.0f MiB, another client had %d turns; gateway %.0f MiB, host %.0f MiB; %s" % (
                 name, before / (1 << 20), turns, memory(gateway.process.pid), memory(host.process.pid),
                 "directly" if direct else "over NATS"))
             stuck.answer(sent, 4 * WAIT)
@@ -658,7 +659,8 @@ def slow(place):
     print("  8000 updates came; the servers named %d slow consumers" % logs.count("Slow Consumer"))
 
 
-CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced, stalled, slow, measured, crowded]
+CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced, stalled, slow,
+          measured, crowded]
 
 
 def main():

@@ -48,7 +48,7 @@ LIMITS = [word for limit in LIMITS for word in ("--limit", limit)]
 STOP = ["--limit", "stop-grace=1s"]
 MODES = {
     "run": {},
-    "long": dict(minutes=10.0, conversations=500, sessions=20),
+    "long": dict(minutes=10.0, conversations=500, sessions=20, pause=1.0),
     "prove": dict(minutes=1.0, conversations=24, sessions=6),
     "partitions": dict(minutes=10.0, conversations=20, sessions=4, kinds=["parts"]),
 }
@@ -132,7 +132,7 @@ class Talk:
     def __init__(self, load, number):
         self.load, self.number, self.chance = load, number, random.Random("%d %d" % (load.seed, number))
         self.session, self.turns, self.state, self.since = None, 0, "begins", time.monotonic()
-        self.killed = None
+        self.killed = self.host = None
 
     async def run(self):
         while not self.load.stopping:
@@ -151,6 +151,7 @@ class Talk:
 
     async def life(self, line):
         await line.start()
+        self.host = line.host
         if self.session is None:
             session = (await line.call("session/new", cwd="/tmp", mcpServers=[]))["sessionId"]
         else:
@@ -181,8 +182,10 @@ class Talk:
             if "result" not in answer:
                 return await self.broken(line, held, fault, bool(answer))
             self.progress("goes on")
-            self.check("updates", [update.split(" ", 1) for update in line.updates], [[str(n), text] for n in range(count)])
-            self.check("notes", [[str(n)] for n in answer["result"]["_meta"]["notes"]], [[str(n)] for n in range(noted, notes)])
+            updates, expected = [update.split(" ", 1) for update in line.updates], range(count)
+            self.check("updates", updates, [[str(number), text] for number in expected])
+            came = answer["result"]["_meta"]["notes"]
+            self.check("notes", [[str(number)] for number in came], [[str(number)] for number in range(noted, notes)])
             self.load.counts["turns"] += 1
             self.load.counts["notes"] += notes - noted
             noted = notes
@@ -207,7 +210,8 @@ class Talk:
         self.load.counts["errors for them"] += sum(answers)
         for name, good in zip(("prompt", "other request"), answers):
             if not good:
-                self.load.fail("unanswered", "conversation %d on %s: the open %s, %s" % (self.number, line.host, name, fault))
+                where = self.number, line.host, name, fault
+                self.load.fail("unanswered", "conversation %d on %s: the open %s, %s" % where)
         if after > LEASE + LATE:
             self.load.fail("late", "conversation %d on %s: %.1f s after" % (self.number, line.host, after))
         self.killed = killed
@@ -217,9 +221,12 @@ class Talk:
         if found == expected:
             return
         numbers = [place[0] for place in found]
-        kind = "unexpected"
-        if all(place in expected for place in found):
-            kind = "doubled" if len(set(numbers)) < len(numbers) else "lost" if len(numbers) < len(expected) else "reordered"
+        if not all(place in expected for place in found):
+            kind = "unexpected"
+        elif len(set(numbers)) < len(numbers):
+            kind = "doubled"
+        else:
+            kind = "lost" if len(numbers) < len(expected) else "reordered"
         self.load.fail(kind, "conversation %d, turn %d: the %s %s of %s" % (
             self.number, self.turns, what, " ".join(numbers), " ".join(place[0] for place in expected)))
 
@@ -286,7 +293,8 @@ class Load:
                 self.fail("owners", line)
             for talk in self.talks:
                 if time.monotonic() - talk.since > HUNG:
-                    self.fail("hung", "conversation %d %s, but not for %d s; %s" % (talk.number, talk.state, HUNG, self.last))
+                    what = talk.number, talk.state, HUNG, self.last
+                    self.fail("hung", "conversation %d %s, but not for %d s; %s" % what)
                     talk.since = time.monotonic()
             await asyncio.sleep(0.5)
 
@@ -414,7 +422,8 @@ class Scene:
         host.stop(signal.SIGKILL)
         while left := await asyncio.to_thread(self.agents, host):
             if time.monotonic() - begun > SOON:
-                self.load.fail("outlives", "%d agents of %s run %d s after it was killed" % (len(left), host.agent, SOON))
+                what = len(left), host.agent, SOON
+                self.load.fail("outlives", "%d agents of %s run %d s after it was killed" % what)
                 break
             await asyncio.sleep(0.1)
         self.load.outlived.append(time.monotonic() - begun)
@@ -500,24 +509,27 @@ class Scene:
         """One cut after another."""
         first, second, alone = self.hosts[0], self.hosts[1], self.hosts[-1]
         cuts = [
-            ("a host and the servers, 10 s", lambda: self.cut([address_of("host", first.number)], 10, 10)),
-            ("a host and the servers, longer than a lease",
+            ("a host and the servers, 10 s", first, lambda: self.cut([address_of("host", first.number)], 10, 10)),
+            ("a host and the servers, longer than a lease", first,
              lambda: self.fence([first], [address_of("host", first.number)])),
-            ("a gateway and the servers, longer than a lease",
+            ("a gateway and the servers, longer than a lease", None,
              lambda: self.cut([address_of("gateway", self.gateways[0].number)], 45, 45)),
-            ("gateways and the address of a host", lambda: self.cut([address_of("direct", second.number)], 45, 45)),
-            ("a host's own server and the others, longer than a lease", lambda: self.fence([alone], routes_of(0, 3))),
+            ("gateways and the address of a host", second,
+             lambda: self.cut([address_of("direct", second.number)], 45, 45)),
+            ("a host's own server and the others, longer than a lease", alone,
+             lambda: self.fence([alone], routes_of(0, 3))),
         ]
-        for what, cut in cuts:
-            turns = self.load.counts["turns"]
-            begun, self.load.outlived, self.load.errors = time.monotonic(), [], []
+        for what, cut_off, cut in cuts:
+            turns, begun, self.load.outlived, self.load.errors = self.load.counts["turns"], time.monotonic(), [], []
+            spread = Counter(talk.host for talk in self.load.talks)
             await cut()
             await self.healthy()
+            told = "nothing ended"
+            if self.load.outlived:
+                told = "its agents ended within %.1f s, and %d of %d conversations had an error within %.1f s" % (
+                    self.load.outlived[0], len(self.load.errors), spread[cut_off.agent], max(self.load.errors, default=0))
             print("  cut off: %s; after %.1f s: %d turns, %s" % (
-                what, time.monotonic() - begun, self.load.counts["turns"] - turns,
-                "its agents ended within %.1f s, the last error came after %.1f s" % (
-                    self.load.outlived[0], max(self.load.errors, default=0)) if self.load.outlived else "nothing ended"),
-                flush=True)
+                what, time.monotonic() - begun, self.load.counts["turns"] - turns, told), flush=True)
             self.faults["parts"] += 1
 
     async def run(self):
@@ -615,8 +627,9 @@ def prove(asked):
     for what, (changes, kinds, expected) in PROOFS.items():
         one = argparse.Namespace(**{**vars(asked), "kinds": kinds, "enough": 1, "minutes": 2.0})
         failed = one_run(one, **changes)
-        print("%s: %s" % (what, "detected" if set(failed) == {expected} else "NOT DETECTED, %s" % dict(failed)), flush=True)
-        good = good and set(failed) == {expected}
+        detected = set(failed) == {expected}
+        print("%s: %s" % (what, "detected" if detected else "NOT DETECTED, %s" % dict(failed)), flush=True)
+        good = good and detected
     return good
 
 
