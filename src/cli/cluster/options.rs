@@ -16,7 +16,7 @@ use crate::transport::{Endpoint, Setup};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Many machines")]
 pub(in crate::cli) struct ClusterArgs {
-    /// The NATS servers where hosts and gateways meet: nats://HOST[:PORT] or tls://HOST[:PORT],
+    /// The NATS servers where hosts and gateways meet: nats://HOST:PORT or tls://HOST:PORT,
     /// several with commas
     #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = read_server)]
     pub(in crate::cli) cluster: Vec<ServerAddr>,
