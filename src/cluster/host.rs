@@ -210,6 +210,9 @@ impl Host {
         }
         let claims = self.verifier.accept(&request.ticket, current_time().unix);
         let claims = claims.map_err(|error| error.to_string())?;
+        if request.carrier.iter().any(|random| *random != claims.nonce) {
+            return Err("the ticket is for another connection".to_owned());
+        }
         if claims.purpose == Purpose::Begin {
             if self.is_draining.load(Relaxed) {
                 return Err("the host is draining".to_owned());

@@ -154,13 +154,17 @@ impl OwnedSessions {
         let made = self.make(&key, &value);
         let made = timeout(RENEWAL, made).await;
         let revision = made.map_err(|_| "NATS does not answer".to_owned())??;
-        self.owned.lock().entry(key.clone()).or_insert(Owned {
+        let mut owned = self.owned.lock();
+        let own = owned.entry(key.clone()).or_insert(Owned {
             revision,
             value,
             renewed,
             lost: CancellationToken::new(),
             users: 0,
         });
+        // Another client may have claimed it at the same time.
+        own.revision = own.revision.max(revision);
+        drop(owned);
         self.again(&key)
             .ok_or_else(|| "it was lost just now".to_owned())
     }
