@@ -180,8 +180,9 @@ class Place:
         if len(self.ports) > 1:
             others = ", ".join('"nats://127.3.%d.%d:%d"' % (number, other, route)
                                for other, route in enumerate(self.routes) if other != number)
-            config += ('cluster { name: c, listen: "0.0.0.0:%d", advertise: "127.3.%d.%d:%d", no_advertise: true, '
-                       "routes: [%s] }\n" % (self.routes[number], number, number, self.routes[number], others))
+            # What they tell each other of themselves leads nowhere: only these routes are used, and can be cut.
+            config += ('cluster { name: c, listen: "0.0.0.0:%d", advertise: "192.0.2.%d:%d", no_advertise: true, '
+                       "routes: [%s] }\n" % (self.routes[number], number, self.routes[number], others))
         if self.permissions:
             # The packaged file, without TLS and at this port.
             example = self.run("assets", "print", "nats/cluster.conf")
