@@ -78,7 +78,8 @@ second_lane() {
 }
 
 third_lane() {
-    part "hosts and gateways on NATS" python3 cluster.py
+    part "hosts and gateways on NATS" python3 cluster.py --quick
+    part "real agents on a host, through a gateway" python3 cluster_agents.py
 }
 
 part "the peers" ./install.sh

@@ -48,9 +48,8 @@ SILENT, STOP_GRACE = 2, 14
 COUNTED = ["sh", "-c", 'echo >>"$0.starts"; exec "$@"']
 CONFIG = """
 [agents.test]
-command = %s
 dialect = "canonical"
-env = { %s }
+%s
 """
 LISTENER = """
 [[listeners]]
@@ -60,11 +59,15 @@ dialect = "canonical"
 """
 
 
-def config(command, env):
-    # A string of JSON is one of TOML.
+def lines_of(agent, command, env):
+    """The lines of an agent in a file. Wherever it is started, its environment is that of the other runs."""
     def text(value):
+        # A string of JSON is one of TOML.
         return json.dumps(value, ensure_ascii=False)
-    return CONFIG % ("[%s]" % ", ".join(map(text, command)), ", ".join("%s = %s" % (name, text(env[name])) for name in env))
+    kept = [name for name in env if name in agent.env or name.startswith("XDG_")
+            or name in ("HOME", "LANG", "TERM", "NO_COLOR", "DO_NOT_TRACK", isolation.MARK)]
+    return "command = [%s]\nenv = { %s }" % (
+        ", ".join(map(text, command)), ", ".join("%s = %s" % (name, text(env[name])) for name in kept))
 
 
 class Cutter:
@@ -118,13 +121,10 @@ class CutRun(Run):
         return {**self.home_env, **more}
 
     def start_serve(self, env, behind):
-        behind = [*COUNTED, str(self.dir / "agent"), *behind]
-        # Wherever it is started, the agent's environment is that of the other runs.
-        there = {name: value for name, value in env.items() if name in self.agent.env or name.startswith("XDG_")
-                 or name in ("HOME", "LANG", "TERM", "NO_COLOR", "DO_NOT_TRACK", isolation.MARK)}
+        config = CONFIG % lines_of(self.agent, [*COUNTED, str(self.dir / "agent"), *behind], env)
         if self.way.name == "sshd":
-            return self.start_sshd(config(behind, there)), "ssh://agents.example/test"
-        (self.dir / "serve.toml").write_text(config(behind, there) + LISTENER)
+            return self.start_sshd(config), "ssh://agents.example/test"
+        (self.dir / "serve.toml").write_text(config + LISTENER)
         (self.dir / "serve.toml").chmod(0o600)
         made = subprocess.run([*self.relay, "token", "new", "client"], env=env, check=True, capture_output=True, text=True)
         serve = Relay([*self.relay, "serve", "--config", self.dir / "serve.toml"], env=env)
