@@ -111,10 +111,8 @@ impl SessionDirectory {
     /// Where all living sessions are.
     pub(super) async fn all(&self) -> Result<Vec<SessionRecord>, String> {
         let all = entries(&self.bucket).await?;
-        let all = all.iter();
-        Ok(all
-            .filter_map(|entry| serde_json::from_slice(&entry.value).ok())
-            .collect())
+        let read = |entry: &kv::Entry| serde_json::from_slice(&entry.value).ok();
+        Ok(all.iter().filter_map(read).collect())
     }
 }
 
