@@ -2,8 +2,9 @@
 //!
 //! # Why
 //!
-//! **An account of NATS is not enough.** Whoever may publish could claim to be any principal. A host
-//! believes only the gateways whose public keys it was given, for 30 s, and each ticket once.
+//! **An account of NATS is not enough.** With one alone, a program could claim to be any principal. A
+//! host accepts only what the gateways have signed whose public keys it was given, for 30 s, and each
+//! ticket once.
 
 use std::collections::HashMap;
 use std::fs;

@@ -665,6 +665,18 @@ CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessio
 LOADING = [stalled, slow, measured, crowded]
 
 
+def prepared():
+    """Whether there is a nats-server; then this process is in a network of its own, and may open many files."""
+    if not NATS:
+        print("SKIPPED: there is no nats-server (install.sh)")
+        return False
+    if not isolation.leave_network():
+        print("SKIPPED: the kernel allows no network of its own")
+        return False
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    return True
+
+
 def main():
     asked = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     asked.add_argument("--bin", default=RELAY)
@@ -673,13 +685,8 @@ def main():
     asked.add_argument("--quick", action="store_true", help="without what loads the machine")
     asked.add_argument("--permissions", action="store_true", help="the accounts of the packaged file")
     asked = asked.parse_args()
-    if not NATS:
-        print("SKIPPED: there is no nats-server (install.sh)")
+    if not prepared():
         return 0
-    if not isolation.leave_network():
-        print("SKIPPED: the kernel allows no network of its own")
-        return 0
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     failed = 0
     for check in CHECKS + ([] if asked.quick else LOADING):
         if asked.only and check.__name__ not in asked.only:

@@ -14,8 +14,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import isolation
-from cluster import NATS, Place, served
+from cluster import Place, prepared, served
 from link_agents import lines_of
 from paths import RELAY
 from peers import AGENTS, WAYS, Way
@@ -60,10 +59,8 @@ def main():
     asked = parser.parse_args()
     relay = str(Path(asked.relay).resolve())
     agents = [agent for agent in AGENTS if agent.name in (asked.agent or NAMES) and agent.installed()]
-    if not NATS:
-        print("SKIPPED: there is no nats-server (install.sh)")
+    if not prepared():
         return 0
-    isolation.leave_network()
     root, good = Path(tempfile.mkdtemp(prefix="acp-cluster-")), bool(agents)
 
     def one(agent, way):

@@ -20,7 +20,6 @@ import asyncio
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from collections import Counter
 from pathlib import Path
 
 import isolation
-from cluster import NATS, Balancer, Failed, Place, address_of, served
+from cluster import Balancer, Failed, Place, address_of, prepared, served
 from paths import RELAY
 
 LEASE = 30
@@ -663,13 +662,8 @@ def main():
     asked = parser.parse_args()
     if asked.kinds is None:
         asked.kinds = [("cut_" if asked.cuts else "kill_") + what for what in ("server", "gateway", "host")]
-    if not NATS:
-        print("SKIPPED: there is no nats-server (install.sh)")
+    if not prepared():
         return 0
-    if not isolation.leave_network():
-        print("SKIPPED: the kernel allows no network of its own")
-        return 0
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     # So that a run that is ended stops what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print("seed %d" % asked.seed, flush=True)

@@ -134,7 +134,8 @@ pub(in crate::cli) fn run(args: &Cluster) -> ExitCode {
                 .keys()
                 .filter(|id| *id == host || id.starts_with(&name));
             let (Some(id), None) = (named.next(), named.next()) else {
-                let fault = format!("{host:?} is no host, or several; `acp-relay cluster hosts`");
+                let fault =
+                    format!("{host:?} names no host, or several: see `acp-relay cluster hosts`");
                 return exit::fail(exit::USAGE, &fault);
             };
             match gateway.drain(id).await {
