@@ -11,7 +11,14 @@ use super::help::{COMMANDS, known_flags, limits};
 use super::{assert_none, pages, read, root, stdout};
 
 /// Flags of other programs that the pages name.
-const FOREIGN_FLAGS: [&str; 5] = ["--acp", "--bench", "--jetstream", "--locked", "--path"];
+const FOREIGN_FLAGS: [&str; 6] = [
+    "--acp",
+    "--all-features",
+    "--bench",
+    "--jetstream",
+    "--locked",
+    "--path",
+];
 
 /// The page about what only builds with the feature `cluster` have.
 const PAGE_OF_CLUSTER: &str = "cluster.md";
