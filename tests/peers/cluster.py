@@ -159,7 +159,11 @@ class Place:
         self.hosts = self.gateways = 0
         self.others, self.more = [], ""
         self.env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
-        self.permissions = permissions
+        self.permissions, self.ca = permissions, ()
+        if permissions:
+            ends = ["127.0.0.1"] + [address_of(kind, number) for kind in ("host", "gateway") for number in range(1, 9)]
+            self.tls = isolation.certificates(folder / "tls", *("IP:" + end for end in ends))
+            self.ca = ("--cluster-ca", self.tls / "ca.pem")
         self.ports = [isolation.free_port() for _ in range(servers)]
         self.routes = [isolation.free_port() for _ in range(servers)]
         self.webs = [isolation.free_port() for _ in range(servers)]
@@ -184,8 +188,10 @@ class Place:
             config += ('cluster { name: c, listen: "0.0.0.0:%d", advertise: "192.0.2.%d:%d", no_advertise: true, '
                        "routes: [%s] }\n" % (self.routes[number], number, self.routes[number], others))
         if self.permissions:
-            # The packaged file, without TLS and at this port.
+            # What the packaged file says of TLS and of accounts.
             example = self.run("assets", "print", "nats/cluster.conf")
+            config += re.search(r"\ntls {.*?\n}\n", example, re.DOTALL)[0].replace(
+                "/etc/nats/server.crt", str(self.tls / "cert.pem")).replace("/etc/nats/server.key", str(self.tls / "key.pem"))
             accounts = example[example.index("accounts {"):]
             user = accounts[accounts.index('      {\n        user: "host1"'):accounts.index("    ]\n  }\n}")]
             more = "".join(user.replace("host1", "host%d" % n).replace("HOST1", "HOST%d" % n) for n in range(2, 9))
@@ -204,8 +210,8 @@ class Place:
             return False
 
     def url_of(self, user, at="127.0.0.1", servers=None):
-        who = "%s:%s@" % (user, user.upper()) if self.permissions else ""
-        return ",".join("nats://%s%s:%d" % (who, at, port) for port in servers or self.ports)
+        scheme, who = ("tls", "%s:%s@" % (user, user.upper())) if self.permissions else ("nats", "")
+        return ",".join("%s://%s%s:%d" % (scheme, who, at, port) for port in servers or self.ports)
 
     def run(self, *words, good=True):
         done = subprocess.run([self.binary, *words], env=self.env, capture_output=True, text=True, timeout=60)
@@ -213,7 +219,7 @@ class Place:
         return done.stdout if good else done.stderr
 
     def cluster(self, *words, good=True):
-        return self.run("cluster", *words, "--cluster", self.url, "--cluster-key", self.key, good=good)
+        return self.run("cluster", *words, "--cluster", self.url, "--cluster-key", self.key, *self.ca, good=good)
 
     def start(self, *words, binary=None):
         relay = Relay([binary or self.binary, *words], self.env)
@@ -240,7 +246,7 @@ class Place:
         config.write_text('on-disconnect = "detach"\n[agents.%s]\n%s\ndialect = "canonical"\n' % (name, agent))
         url = url or self.url_of("host%d" % number, address_of("host", number))
         words = ["serve", "--config", config, "--cluster", url, "--cluster-trust", self.trust,
-                 "--cluster-name", "host%d" % number]
+                 "--cluster-name", "host%d" % number, *self.ca]
         at = "ws://%s:%d" % (address_of("direct", number), isolation.free_port())
         words += ["--listen", at]
         if direct:
@@ -254,7 +260,7 @@ class Place:
         listen = listen or ("http://127.0.0.1:0",)
         words = [word for at in listen for word in ("--listen", at)]
         gateway = self.start("gateway", "--cluster", self.url_of("gateway", address_of("gateway", self.gateways)),
-                             "--cluster-key", self.key, *words, "--allow-host", "127.0.0.1", *options)
+                             "--cluster-key", self.key, *self.ca, *words, "--allow-host", "127.0.0.1", *options)
         gateway.number = self.gateways
         return gateway
 
@@ -414,9 +420,13 @@ def trusted(place):
     place.host()
     other = place.folder / "other.seed"
     place.run("cluster", "key", other)
-    fault = place.run("cluster", "drain", "host1", "--cluster", place.url, "--cluster-key", other, good=False)
+    fault = place.run("cluster", "drain", "host1", "--cluster", place.url, "--cluster-key", other, *place.ca, good=False)
     require("trusts" in fault, fault)
     print("  " + fault.strip())
+    if place.ca:
+        fault = place.run("cluster", "hosts", "--cluster", place.url, "--cluster-key", place.key, good=False)
+        require("certificate" in fault, fault)
+        print("  " + fault.strip())
     fault = place.run("gateway", "--cluster", "nats://127.0.0.1:1", "--cluster-key", place.key, good=False)
     print("  " + fault.strip())
     os.chmod(other, 0o644)
@@ -683,7 +693,7 @@ def main():
     asked.add_argument("--only", action="append")
     asked.add_argument("--servers", type=int, default=1)
     asked.add_argument("--quick", action="store_true", help="without what loads the machine")
-    asked.add_argument("--permissions", action="store_true", help="the accounts of the packaged file")
+    asked.add_argument("--permissions", action="store_true", help="TLS and the accounts of the packaged file")
     asked = asked.parse_args()
     if not prepared():
         return 0

@@ -11,6 +11,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 import uuid
@@ -121,6 +122,23 @@ def wait_for_port(port, process, seconds):
         except OSError:
             time.sleep(0.05)
     return False
+
+
+def certificates(folder, *names):
+    """Makes a folder with a certificate authority (ca.pem), and its certificate (cert.pem, key.pem) for `DNS:NAME`s
+    or `IP:ADDRESS`es; the folder."""
+    folder.mkdir()
+    fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=30)
+    (folder / "names").write_text("subjectAltName=%s\nbasicConstraints=CA:FALSE\n" % ",".join(names))
+    openssl("req", "-x509", *fresh, "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem",
+            "-addext", "basicConstraints=critical,CA:TRUE")
+    openssl("req", *fresh, "-subj", "/CN=server", "-keyout", "key.pem", "-out", "cert.csr")
+    openssl("x509", "-req", "-in", "cert.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
+            "-extfile", "names", "-out", "cert.pem")
+    return folder
 
 
 def leave_network():

@@ -288,7 +288,7 @@ def team(pages, place):
     if not shutil.which("nginx"):
         print("      nginx is not installed; `%s` is skipped" % line)
         return
-    tls = certificates(place.dir / "tls")
+    tls = isolation.certificates(place.dir / "tls", "DNS:agents.example")
     (place.dir / "nginx.conf").write_text("""
         daemon off; master_process off; pid %(dir)s/pid; error_log %(dir)s/log; events {}
         http { access_log off; client_body_temp_path %(dir)s/b; proxy_temp_path %(dir)s/p;
@@ -309,21 +309,6 @@ def team(pages, place):
     place.edit(shlex.split(other, comments=True))
     # nginx would wait until the streams end.
     nginx.kill()
-
-
-def certificates(folder):
-    """A certificate authority, and its certificate for agents.example."""
-    folder.mkdir()
-    fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-
-    def openssl(*words):
-        subprocess.run(["openssl", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=30)
-    (folder / "names").write_text("subjectAltName=DNS:agents.example\n")
-    openssl("req", "-x509", *fresh, "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    openssl("req", *fresh, "-subj", "/CN=agents.example", "-keyout", "key.pem", "-out", "cert.csr")
-    openssl("x509", "-req", "-in", "cert.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
-            "-extfile", "names", "-out", "cert.pem")
-    return folder
 
 
 def walk(pages, place):

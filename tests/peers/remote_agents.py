@@ -264,20 +264,6 @@ def wait_for(port):
     raise Fault("no server listens")
 
 
-def certificates(folder):
-    """A certificate authority, and its certificate for 127.0.0.1; returns the certificate's hash."""
-    def openssl(*words):
-        subprocess.run(["openssl", *words], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=30)
-    fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *fresh, "-days", "2", "-subj", "/CN=peers", "-keyout", "ca.key", "-out", "ca.pem",
-            "-addext", "basicConstraints=critical,CA:TRUE")
-    openssl("req", *fresh, "-subj", "/CN=server", "-keyout", "key.pem", "-out", "cert.csr")
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
-    openssl("x509", "-req", "-in", "cert.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1",
-            "-extfile", "ext", "-out", "cert.pem")
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert((folder / "cert.pem").read_text())).hexdigest()
-
-
 def refuses(relay, endpoint, log):
     """An untrusted server is rejected: by the authority, and by the hash of another certificate."""
     for options in ([], ["--pin-sha256", "00" * 32]):
@@ -311,8 +297,8 @@ def run(relay, name, root):
         shown = goose.server_options
     tls, pin = folder / "tls", ""
     if name.endswith("-tls"):
-        tls.mkdir()
-        pin = certificates(tls)
+        isolation.certificates(tls, "IP:127.0.0.1")
+        pin = hashlib.sha256(ssl.PEM_cert_to_DER_cert((tls / "cert.pem").read_text())).hexdigest()
     command = [str(word).format(port=port, dir=folder / "sessions", tls=tls) for word in command]
     server, nginx = Server(command, env, log), None
     try:
