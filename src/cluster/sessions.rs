@@ -255,6 +255,8 @@ impl OwnedSessions {
             let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
             match entry {
                 Ok(Ok(Some(entry))) if entry.value == value => revision = entry.revision,
+                // Servers that were killed may have lost it: it is made again, unless another host does.
+                Ok(Ok(None)) => revision = 0,
                 Ok(Ok(_)) => {
                     if let Some(own) = self.owned.lock().get(&key) {
                         tracing::error!(
