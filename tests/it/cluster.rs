@@ -12,6 +12,10 @@ use acp_relay::cluster::{
 use acp_relay::jsonrpc::Frame;
 use bytes::Bytes;
 
+use crate::config::stage::Stage;
+use crate::support::link::run as block_on;
+use crate::support::program::run;
+
 const LEASE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -226,4 +230,32 @@ fn a_claim_is_given_up_in_time_to_stop_the_agent() {
         let stop = Duration::from_secs(stop);
         assert_eq!(is_given_up(renewed, now, stop), over, "{stop:?} {after}");
     }
+}
+
+#[test]
+fn the_configuration_file_has_the_options_too() {
+    const AGENT: &str = "[agents.a]\ncommand = [\"cat\"]\n";
+    let whole =
+        "servers = [\"nats://eve:planted-password@n1\"]\nlabels = [\"zone=a\"]\ncapacity = 7";
+    let without = "trust = \"trust\"";
+    block_on(async {
+        let config = async |subcommand: &str, keys: &str| {
+            let stage = Stage::with(&format!("[cluster]\n{keys}\n{AGENT}"));
+            let file = stage.file();
+            let place = file.to_str().unwrap();
+            match subcommand {
+                "show" => run(&["config", "show", "--config", place], "").await,
+                _ => run(&["config", "check", place], "").await,
+            }
+        };
+        assert_eq!(config("check", whole).await.code, Some(0));
+        let shown = config("show", whole).await.stdout;
+        assert!(shown.contains("capacity = 7 "), "{shown}");
+        assert!(!shown.contains("planted-password"), "{shown}");
+        let fault = config("check", without).await.stderr;
+        assert!(
+            fault.contains("cluster") && fault.contains("servers"),
+            "{fault}"
+        );
+    });
 }

@@ -1,6 +1,5 @@
 //! `--cluster` and its options.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,41 +12,42 @@ use crate::jsonrpc::Limits;
 use crate::transport::{Endpoint, Setup};
 
 /// Options of relays that work together on many machines.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Many machines")]
 pub(in crate::cli) struct ClusterArgs {
     /// The NATS servers where hosts and gateways meet: nats://HOST:PORT or tls://HOST:PORT,
     /// several with commas
-    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = read_server)]
+    #[arg(long, id = "cluster.servers", value_name = "URL")]
+    #[arg(value_delimiter = ',', value_parser = read_server)]
     pub(in crate::cli) cluster: Vec<ServerAddr>,
     /// A file with the credentials for NATS: a .creds file, or the seed of an nkey
-    #[arg(long, value_name = "FILE", requires = "cluster")]
+    #[arg(long, id = "cluster.credentials", value_name = "FILE")]
     cluster_credentials: Option<PathBuf>,
     /// Authorities that the NATS servers' certificates may have besides the system's
-    #[arg(long, value_name = "FILE", requires = "cluster")]
+    #[arg(long, id = "cluster.ca", value_name = "FILE")]
     cluster_ca: Option<PathBuf>,
     /// Of a host: the public keys of the gateways that it trusts, one a line
-    #[arg(long, value_name = "FILE", requires = "cluster")]
+    #[arg(long, id = "cluster.trust", value_name = "FILE")]
     pub(in crate::cli) cluster_trust: Option<PathBuf>,
     /// Of a host: its name, which its NATS account may be limited to [default: the machine's name]
-    #[arg(long, value_name = "NAME", requires = "cluster")]
+    #[arg(long, id = "cluster.name", value_name = "NAME")]
     cluster_name: Option<String>,
     /// Of a host: a label, which gateways can select
-    #[arg(long, value_name = "NAME=VALUE", requires = "cluster", value_parser = read_label)]
+    #[arg(long, id = "cluster.labels", value_name = "NAME=VALUE", value_parser = read_label)]
     cluster_label: Vec<(String, String)>,
     /// Of a host: how many conversations it takes [default: the limit `connections`]
-    #[arg(long, value_name = "COUNT", requires = "cluster")]
+    #[arg(long, id = "cluster.capacity", value_name = "COUNT")]
     cluster_capacity: Option<usize>,
     /// Of a host: where gateways reach one of its listeners, so that messages do not go through
     /// NATS: wss://HOST:PORT
-    #[arg(long, value_name = "ENDPOINT", requires = "cluster")]
+    #[arg(long, id = "cluster.address", value_name = "ENDPOINT")]
     cluster_address: Option<Endpoint>,
     /// Of a gateway: the file with the key that signs what it tells hosts; `acp-relay cluster key`
     /// makes one
-    #[arg(long, value_name = "FILE", requires = "cluster")]
+    #[arg(long, id = "cluster.key", value_name = "FILE")]
     pub(in crate::cli) cluster_key: Option<PathBuf>,
     /// Of a gateway: a label that a host needs to be used
-    #[arg(long, value_name = "NAME=VALUE", requires = "cluster", value_parser = read_label)]
+    #[arg(long, id = "cluster.select", value_name = "NAME=VALUE", value_parser = read_label)]
     cluster_select: Vec<(String, String)>,
 }
 
@@ -55,8 +55,11 @@ impl ClusterArgs {
     /// Where the servers are, for a gateway or a host of this name.
     ///
     /// # Errors
-    /// The credentials cannot be read.
+    /// There are none, or the credentials cannot be read.
     pub(in crate::cli) fn nats(&self, name: &str) -> Result<NatsSettings, String> {
+        if self.cluster.is_empty() {
+            return Err("hosts and gateways need NATS servers: --cluster nats://HOST".to_owned());
+        }
         let credentials = self.cluster_credentials.as_ref();
         let credentials = credentials.map(|path| read_secrets("--cluster-credentials FILE", path));
         Ok(NatsSettings {
@@ -77,11 +80,6 @@ impl ClusterArgs {
             "a host needs the public keys of its gateways: --cluster-trust FILE, a line for each; \
              `acp-relay cluster key` shows them",
         )?;
-        if self.cluster_key.is_some() || !self.cluster_select.is_empty() {
-            return Err(
-                "--cluster-key and --cluster-select are for `acp-relay gateway`".to_owned(),
-            );
-        }
         let address = self.cluster_address.clone();
         let is_other = |at: &&Endpoint| !matches!(at, Endpoint::Http(_));
         if let Some(other) = address.as_ref().filter(is_other) {
@@ -100,7 +98,7 @@ impl ClusterArgs {
         let name = || machine.nodename().to_string_lossy().into_owned();
         Ok(HostSettings {
             name: self.cluster_name.clone().unwrap_or_else(name),
-            labels: labels(&self.cluster_label),
+            labels: self.cluster_label.iter().cloned().collect(),
             capacity,
             address,
             trust,
@@ -114,15 +112,12 @@ impl ClusterArgs {
     /// # Errors
     /// An option is missing, or the key cannot be used.
     pub(in crate::cli) fn gateway(&self, direct: Setup) -> Result<GatewaySettings, String> {
-        if self.cluster.is_empty() {
-            return Err("a gateway needs the NATS servers: --cluster nats://HOST".to_owned());
-        }
         let key = self.cluster_key.as_ref().ok_or(
             "a gateway needs a key: `acp-relay cluster key FILE` makes one, for --cluster-key FILE",
         )?;
         Ok(GatewaySettings {
             signer: read_key(key)?,
-            select: labels(&self.cluster_select),
+            select: self.cluster_select.iter().cloned().collect(),
             direct,
         })
     }
@@ -132,10 +127,6 @@ impl ClusterArgs {
 pub(super) fn read_key(path: &Path) -> Result<Signer, String> {
     let signer = Signer::from_seed(&read_secrets("--cluster-key", path)?);
     signer.map_err(|fault| format!("--cluster-key: {}: {fault}", path.display()))
-}
-
-fn labels(given: &[(String, String)]) -> BTreeMap<String, String> {
-    given.iter().cloned().collect()
 }
 
 fn read_label(text: &str) -> Result<(String, String), String> {

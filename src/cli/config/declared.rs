@@ -46,7 +46,7 @@ pub(super) enum Count {
 }
 
 /// All tables.
-pub(super) static TABLES: [Table; 14] = [
+pub(super) static TABLES: &[Table] = &[
     table("", "", "The configuration of `acp-relay serve`"),
     table(
         "agents",
@@ -89,6 +89,8 @@ pub(super) static TABLES: [Table; 14] = [
         "[agent-connect]",
         "Listeners for AGNTCY's Agent Connect, agent-connect+http:// and agent-connect+https://",
     ),
+    #[cfg(feature = "cluster")]
+    table("cluster", "[cluster]", "Many machines, which meet on NATS"),
     table("dialects", "[dialects]", "The user's own mapping tables"),
     table(
         "traces",

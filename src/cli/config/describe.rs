@@ -24,7 +24,7 @@ const INTRODUCTION: &str = "\
 /// A file with every key as a comment, and one agent.
 pub(in crate::cli) fn example() -> String {
     let mut text = INTRODUCTION.to_owned();
-    for table in &TABLES {
+    for table in TABLES {
         if !table.path.is_empty() {
             comment(&mut text, table.about);
             text.push_str(&format!("#{}\n", table.heading));

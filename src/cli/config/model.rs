@@ -59,6 +59,9 @@ pub(super) struct FileOptions {
     pub(super) admin: AdminArgs,
     #[command(flatten)]
     pub(super) agent_connect: Option<AgentConnectArgs>,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(super) cluster: crate::cli::cluster::ClusterArgs,
     #[command(flatten)]
     pub(super) dialects: Tables,
     #[command(flatten)]

@@ -53,7 +53,7 @@ pub(super) fn form(arg: &Arg) -> Form {
         _ if is(TypeId::of::<Variable>()) => Form::Map,
         ArgAction::Append => Form::List,
         _ if is(TypeId::of::<bool>()) => Form::Bool,
-        _ if is(TypeId::of::<Setting>()) => Form::Number,
+        _ if is(TypeId::of::<Setting>()) || is(TypeId::of::<usize>()) => Form::Number,
         _ if arg
             .get_num_args()
             .is_some_and(|count| count.min_values() == 0) =>

@@ -1,5 +1,5 @@
 //! What is wrong with the values of `[auth]`, `[record]`, `[admin]`, `[agent-connect]`,
-//! `[dialects]` and `[log]` together, and what is missing on this machine.
+//! `[cluster]`, `[dialects]` and `[log]` together, and what is missing on this machine.
 
 use std::collections::BTreeMap;
 
@@ -71,6 +71,9 @@ pub(super) fn check(
                 local_checks::address(own, "listen", at);
             }
         }
+    }
+    if let Some(own) = sections.get("cluster") {
+        own.require("servers", "such as servers = [\"nats://127.0.0.1\"]");
     }
     if let Some(own) = sections.get("log")
         && let Err(what) = telemetry::check(&options.log.level)

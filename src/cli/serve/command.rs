@@ -262,7 +262,7 @@ impl ServeLoop {
         let file = config::load(place)?;
         self.apply(&file).await?;
         self.file = file.clone();
-        let changed = ["log", "admin", "agent-connect", "traces"]
+        let changed = ["log", "admin", "agent-connect", "cluster", "traces"]
             .into_iter()
             .filter(|table| !file.keys.has_same(table, &self.begun_with.keys))
             .map(|table| format!("[{table}]"));

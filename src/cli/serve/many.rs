@@ -12,6 +12,7 @@ use super::agent_pool::{Agent, ConnectionLimit, ListenerState};
 use super::part::{Alone, Part, Role};
 use super::server::find_agent;
 use crate::cli::agents::check_name;
+use crate::cli::cluster::ClusterArgs;
 use crate::cli::common::RelayContext;
 use crate::cli::config::AgentPart;
 use crate::cli::{endpoints, exit, limits};
@@ -56,7 +57,7 @@ pub(super) async fn start(
         tokio::spawn(async move { followed.follow().await });
         return Ok(Arc::new(GatewayPart { gateway, agents }));
     }
-    if cluster.cluster.is_empty() {
+    if *cluster == ClusterArgs::default() {
         return Ok(Arc::new(Alone));
     }
     let settings = cluster.host(&limits).map_err(usage)?;

@@ -82,7 +82,7 @@ fn the_example_is_valid_and_has_every_key() {
 /// Flags of `serve` whose key has another name, `FLAG:KEY`; nothing where there is none.
 const KEYS: &str = "agent:endpoint agent-dialect:dialect agent-framing:framing \
     client-dialect:dialect client-framing:framing client-protocol:dialect agent-protocol:dialect \
-    version-policy: config: dialect-dir:folders header:headers \
+    cluster:servers cluster-label:labels version-policy: config: dialect-dir:folders header:headers \
     limit:[limits] listen:endpoint log:level log-format:format record:dir table:tables \
     admin:[admin]";
 
@@ -91,17 +91,15 @@ fn every_flag_of_serve_has_its_key() {
     let serve = COMMANDS.iter().find(|(path, _)| path == "serve");
     let flags = flags(&serve.unwrap().1);
     let example = block_on(run(&["config", "example"], "")).stdout;
-    // A file for many machines is the same on each: what differs is on the command line.
-    for flag in flags
-        .iter()
-        .filter(|flag| !flag.name.starts_with("--cluster"))
-    {
+    for flag in &flags {
         let flag = flag.name.trim_start_matches("--");
         let mut keys = KEYS
             .split_whitespace()
             .filter_map(|key| key.split_once(':'));
         let other = keys.find_map(|(name, key)| (name == flag).then_some(key));
-        let key = other.unwrap_or_else(|| flag.strip_prefix("record-").unwrap_or(flag));
+        let mut tables = ["record-", "cluster-"].into_iter();
+        let own = tables.find_map(|table| flag.strip_prefix(table));
+        let key = other.unwrap_or(own.unwrap_or(flag));
         assert!(example.contains(key), "--{flag}: no `{key}` in the example");
     }
     assert!(flags.len() > 33, "{}", flags.len());

@@ -90,8 +90,11 @@ fn keys_tables() -> String {
 
 /// The keys of the table at `path`, and then those of the tables in it.
 fn key_table(text: &mut String, path: &str, table: &Value) {
-    // The limits have a section of their own.
-    if path.rsplit('.').next() == Some("limits") {
+    // The limits have a section of their own, and what only builds with a feature have, a page.
+    if ["limits", "cluster"]
+        .map(Some)
+        .contains(&path.rsplit('.').next())
+    {
         return;
     }
     let mut nested = Vec::new();
