@@ -1,6 +1,5 @@
 //! The connection to the NATS servers, and the buckets on them.
 
-use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,14 +49,9 @@ pub struct NatsSettings {
 #[derive(Clone, Debug)]
 pub struct Nats {
     pub(super) client: Client,
-    period: Arc<Mutex<Period>>,
+    /// Cancelled when the connection is lost that is open now.
+    lost: Arc<Mutex<CancellationToken>>,
     servers: String,
-}
-
-/// The time in which the servers are connected without a break.
-#[derive(Debug)]
-struct Period {
-    over: CancellationToken,
 }
 
 /// Reads the address of a server.
@@ -86,16 +80,16 @@ impl Nats {
         let fail = |kind, what: String, remedy: &str| {
             OpenError::new(kind, &servers, what).with_remedy(remedy)
         };
-        let period = Arc::new(Mutex::new(Period::new()));
-        let events = Arc::clone(&period);
+        let lost = Arc::<Mutex<CancellationToken>>::default();
+        let events = Arc::clone(&lost);
         let mut options = ConnectOptions::new()
             .name(format!("acp-relay {}", settings.name))
             .custom_inbox_prefix(format!("_INBOX_acp_{}", name_part(&settings.name)))
             .subscription_capacity(WAITING)
             .request_timeout(Some(ANSWER))
             .event_callback(move |event| {
-                let period = Arc::clone(&events);
-                async move { period.lock().on_event(&event) }
+                on_event(&event, &mut events.lock());
+                std::future::ready(())
             });
         if let Some(text) = &settings.credentials {
             let given = match text.trim().starts_with("SU") {
@@ -129,19 +123,19 @@ impl Nats {
             _ => fail(
                 OpenErrorKind::Unavailable,
                 format!("no NATS server is reached ({error})"),
-                "Start the servers first, or check --cluster",
+                "Start the servers first, or check --cluster and --cluster-ca",
             ),
         })?;
         Ok(Self {
             client,
-            period,
+            lost,
             servers,
         })
     }
 
     /// Cancelled when the connection is lost that is open now.
     pub(super) fn lost(&self) -> CancellationToken {
-        self.period.lock().over.clone()
+        self.lost.lock().clone()
     }
 
     /// The bucket of that name, whose entries are valid for a lease; it is made if there is none.
@@ -221,42 +215,33 @@ impl Nats {
     }
 }
 
-impl Period {
-    fn new() -> Self {
-        Self {
-            over: CancellationToken::new(),
+fn on_event(event: &Event, lost: &mut CancellationToken) {
+    match event {
+        Event::Connected => {
+            if lost.is_cancelled() {
+                *lost = CancellationToken::new();
+            }
+            tracing::info!("NATS is connected");
         }
-    }
-
-    fn on_event(&mut self, event: &Event) {
-        match event {
-            Event::Connected => {
-                if self.over.is_cancelled() {
-                    *self = Self::new();
-                }
-                tracing::info!("NATS is connected");
-            }
-            Event::Disconnected => {
-                self.over.cancel();
-                tracing::warn!("the connection to NATS is lost; connecting again");
-            }
-            Event::SlowConsumer(_) => {
-                tracing::warn!("NATS has dropped messages; their links send them again");
-            }
-            Event::ServerError(error) => tracing::error!("NATS: {error}"),
-            event => tracing::info!("NATS: {event}"),
+        Event::Disconnected => {
+            lost.cancel();
+            tracing::warn!("the connection to NATS is lost; connecting again");
         }
+        Event::SlowConsumer(_) => {
+            tracing::warn!("NATS has dropped messages; their links send them again");
+        }
+        Event::ServerError(error) => tracing::error!("NATS: {error}"),
+        event => tracing::info!("NATS: {event}"),
     }
 }
 
 /// The entries of a bucket.
 pub(super) async fn entries(bucket: &kv::Store) -> Result<Vec<kv::Entry>, String> {
-    let failed = |error: &dyn Error| error.to_string();
-    let mut keys = bucket.keys().await.map_err(|error| failed(&error))?;
+    let mut keys = bucket.keys().await.map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     while let Some(key) = keys.next().await {
-        let entry = bucket.entry(key.map_err(|error| failed(&error))?).await;
-        found.extend(entry.map_err(|error| failed(&error))?);
+        let key = key.map_err(|error| error.to_string())?;
+        found.extend(bucket.entry(key).await.map_err(|error| error.to_string())?);
     }
     Ok(found)
 }
