@@ -295,19 +295,26 @@ fn help(args: &manual::Help, mut command: clap::Command) -> ExitCode {
     }
 }
 
-/// Explains an unexpected word: most often it belongs to a command without its `--`.
+/// Explains an unexpected word: most often it belongs to a command without its `--`, or to another
+/// build of this program.
 fn with_tip(mut error: clap::Error) -> clap::Error {
     if renamed::explain(&mut error) {
         return error;
     }
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
-    if error.kind() == ErrorKind::UnknownArgument
+    let word = text(ContextKind::InvalidArg) + &text(ContextKind::InvalidSubcommand);
+    let is_of_cluster = word == "gateway" || word.trim_start_matches('-').starts_with("cluster");
+    let hint = if cfg!(not(feature = "cluster")) && is_of_cluster {
+        "this program was built without the feature `cluster`"
+    } else if error.kind() == ErrorKind::UnknownArgument
         && text(ContextKind::Usage).contains("-- <COMMAND>")
-        && !text(ContextKind::InvalidArg).starts_with('-')
+        && !word.starts_with('-')
     {
-        let hint = "the agent's command goes after `--`: -- COMMAND ARGS…".to_owned();
-        let hints = ContextValue::StyledStrs(vec![hint.into()]);
-        error.insert(ContextKind::Suggested, hints);
-    }
+        "the agent's command goes after `--`: -- COMMAND ARGS…"
+    } else {
+        return error;
+    };
+    let hints = ContextValue::StyledStrs(vec![hint.to_owned().into()]);
+    error.insert(ContextKind::Suggested, hints);
     error
 }
