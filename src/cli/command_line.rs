@@ -314,6 +314,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     } else {
         return error;
     };
+    error.remove(ContextKind::SuggestedArg);
     let hints = ContextValue::StyledStrs(vec![hint.to_owned().into()]);
     error.insert(ContextKind::Suggested, hints);
     error
