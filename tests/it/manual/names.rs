@@ -11,10 +11,11 @@ use super::help::{COMMANDS, known_flags, limits};
 use super::{assert_none, pages, read, root, stdout};
 
 /// Flags of other programs that the pages name.
-const FOREIGN_FLAGS: [&str; 6] = [
+const FOREIGN_FLAGS: [&str; 7] = [
     "--acp",
     "--all-features",
     "--bench",
+    "--features",
     "--jetstream",
     "--locked",
     "--path",
