@@ -60,7 +60,7 @@ pub struct Gateway {
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum NotOpened {
     /// The host has ended.
-    #[error("the host of the agent has ended, or could not reach NATS for 30 s")]
+    #[error("the host of the agent has ended, or could not reach NATS for 25 s")]
     Gone,
     /// It does not answer, or refuses; it may answer later.
     #[error("{0}")]
@@ -155,7 +155,9 @@ impl Gateway {
         let mut directory = self.directory.lock();
         if entry.operation != kv::Operation::Put {
             directory.gone(&entry.key);
-        } else if let Err(why) = directory.heard(&entry.key, &entry.value, Instant::now()) {
+        } else if let Err(why) =
+            directory.heard(&entry.key, (&entry.value, entry.revision), Instant::now())
+        {
             let host = printable(entry.key.as_bytes());
             tracing::warn!(host, "a host is not used: {why}");
         }
@@ -218,9 +220,17 @@ impl Gateway {
         }
     }
 
-    /// Whether the servers know that a host has ended, or said nothing for a lease.
+    /// Whether the servers know that a host has ended, or have nothing newer than what was heard of it
+    /// long ago.
     async fn is_forgotten(&self, host: &str) -> bool {
-        matches!(timeout(ANSWER, self.bucket.get(host)).await, Ok(Ok(None)))
+        match timeout(ANSWER, self.bucket.entry(host)).await {
+            Ok(Ok(Some(entry))) if entry.operation == kv::Operation::Put => {
+                let directory = self.directory.lock();
+                directory.is_silent(host, entry.revision, Instant::now())
+            }
+            Ok(Ok(_)) => true,
+            _ => false,
+        }
     }
 
     async fn open(

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 /// The version of records and requests.
 pub(super) const VERSION: u32 = 1;
 
+/// How long a host that renews its entry every 5 s says nothing until it counts as ended: its clients
+/// get their errors before a lease is over.
+pub const SILENCE: Duration = Duration::from_secs(25);
+
 /// How long the name of an agent is known after its last host: a client that comes back meanwhile is
 /// told to try again, and not that there is no such agent.
 const NAMES: Duration = Duration::from_secs(600);
@@ -52,8 +56,9 @@ pub struct Directory {
 #[derive(Debug)]
 struct Known {
     record: HostRecord,
-    /// When it came.
+    /// When it came, and the revision of its entry.
     at: Instant,
+    revision: u64,
     /// The conversations that were placed since.
     placed: usize,
 }
@@ -79,11 +84,16 @@ impl Directory {
         }
     }
 
-    /// Takes what a host says of itself, at the time `now`.
+    /// Takes what a host says of itself, in an entry of this revision, at the time `now`.
     ///
     /// # Errors
     /// It is not understood; then the host is not used.
-    pub fn heard(&mut self, host: &str, record: &[u8], now: Instant) -> Result<(), String> {
+    pub fn heard(
+        &mut self,
+        host: &str,
+        (record, revision): (&[u8], u64),
+        now: Instant,
+    ) -> Result<(), String> {
         #[derive(Deserialize)]
         struct Version {
             v: u32,
@@ -102,6 +112,7 @@ impl Directory {
         let known = Known {
             record,
             at: now,
+            revision,
             placed: 0,
         };
         self.hosts.insert(host.to_owned(), known);
@@ -121,6 +132,13 @@ impl Directory {
             .get(host)
             .filter(|known| self.is_valid(known, now));
         known.map(|known| known.placement(host))
+    }
+
+    /// Whether a host has said nothing for [`SILENCE`] after its entry of this revision.
+    #[must_use]
+    pub fn is_silent(&self, host: &str, revision: u64, now: Instant) -> bool {
+        let known = self.hosts.get(host);
+        known.is_some_and(|known| known.revision == revision && now >= known.at + SILENCE)
     }
 
     /// The hosts that can take a new conversation with that agent, the least loaded first.

@@ -183,10 +183,11 @@ fn a_conversation_is_placed_on_the_least_loaded_host_that_may_have_it() {
         ),
     ];
     for (host, record) in hosts {
-        let heard = directory.heard(host, &serde_json::to_vec(&record).unwrap(), begin);
+        let record = serde_json::to_vec(&record).unwrap();
+        let heard = directory.heard(host, (&record, 1), begin);
         assert_eq!(heard.is_err(), host == "later", "{heard:?}");
     }
-    assert!(directory.heard("torn", b"{", begin).is_err());
+    assert!(directory.heard("torn", (b"{", 1), begin).is_err());
     assert_eq!(names(&directory, "goose", begin), "idle half full wrong");
     assert_eq!(names(&directory, "none", begin), "");
     // What was placed counts until the host says more.
@@ -195,11 +196,24 @@ fn a_conversation_is_placed_on_the_least_loaded_host_that_may_have_it() {
     }
     assert_eq!(names(&directory, "goose", begin), "half idle full wrong");
     let again = serde_json::to_vec(&record("goose", 1, 10)).unwrap();
-    directory.heard("idle", &again, begin + LEASE / 2).unwrap();
+    directory
+        .heard("idle", (&again, 2), begin + LEASE / 2)
+        .unwrap();
     assert_eq!(
         names(&directory, "goose", begin + LEASE / 2),
         "idle half full wrong"
     );
+    // One that said nothing for long is silent, unless the servers have something newer.
+    let silent = [
+        ("half", 1, 24),
+        ("half", 1, 25),
+        ("half", 2, 25),
+        ("idle", 2, 25),
+    ];
+    let silent = silent.map(|(host, revision, after)| {
+        directory.is_silent(host, revision, begin + Duration::from_secs(after))
+    });
+    assert_eq!(silent, [false, true, false, false]);
     // The others were not renewed.
     let late = begin + LEASE;
     assert_eq!(names(&directory, "goose", late), "idle");

@@ -161,7 +161,7 @@ class Place:
         self.env = {**isolation.environment(folder), "ACP_RELAY_STATE_DIR": str(folder / "state")}
         self.permissions, self.ca = permissions, ()
         if permissions:
-            ends = ["127.0.0.1"] + [address_of(kind, number) for kind in ("host", "gateway") for number in range(1, 9)]
+            ends = ["127.0.0.1"] + [address_of(kind, number) for kind in ("host", "gateway") for number in range(1, 33)]
             self.tls = isolation.certificates(folder / "tls", *("IP:" + end for end in ends))
             self.ca = ("--cluster-ca", self.tls / "ca.pem")
         self.ports = [isolation.free_port() for _ in range(servers)]
