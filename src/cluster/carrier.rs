@@ -31,7 +31,6 @@ struct CarrierStream {
     /// The bytes of the parts that wait.
     waiting: Arc<AtomicUsize>,
     joiner: Joiner,
-    is_ended: bool,
 }
 
 /// What goes to the other end.
@@ -61,7 +60,6 @@ pub(super) fn carrier(
         parts: taken_parts,
         waiting,
         joiner: Joiner::new(longest),
-        is_ended: false,
     };
     let sink = CarrierSink {
         splitter: Splitter::new(nats.client.max_payload()),
@@ -100,21 +98,12 @@ async fn take(
     counts::CARRIERS.fetch_sub(1, Relaxed);
 }
 
-impl CarrierStream {
-    fn lost(&mut self, why: String) -> LinkError {
-        self.is_ended = true;
-        let source = io::Error::new(io::ErrorKind::ConnectionReset, why);
-        let context = "receiving over NATS";
-        LinkError::Io { context, source }
-    }
-}
-
 impl FrameStream for CarrierStream {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
-        while !self.is_ended {
+        loop {
             let Some(part) = ready!(self.parts.poll_recv(cx)) else {
                 let why = "the connection to the server is lost".to_owned();
-                return Poll::Ready(Some(Err(self.lost(why))));
+                return Poll::Ready(Some(Err(lost(why))));
             };
             self.waiting.fetch_sub(part.len(), Relaxed);
             match self.joiner.join(&part) {
@@ -122,24 +111,27 @@ impl FrameStream for CarrierStream {
                 Ok(Joined::Message(frame)) => {
                     return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
                 }
-                Ok(Joined::End) => break,
-                Err(why) => return Poll::Ready(Some(Err(self.lost(why)))),
+                Ok(Joined::End) => return Poll::Ready(None),
+                Err(why) => return Poll::Ready(Some(Err(lost(why)))),
             }
         }
-        self.is_ended = true;
-        Poll::Ready(None)
     }
+}
+
+fn lost(why: String) -> LinkError {
+    let source = io::Error::new(io::ErrorKind::ConnectionReset, why);
+    let context = "receiving over NATS";
+    LinkError::Io { context, source }
 }
 
 impl CarrierSink {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        loop {
+        // A client that is ready keeps one of the places of all carriers until it has sent.
+        while !self.waiting.is_empty() {
             let mut client = Pin::new(&mut self.client);
             let ready = ready!(client.as_mut().poll_ready(cx));
             ready.map_err(|_| LinkError::broken_pipe("sending over NATS"))?;
-            let Some(payload) = self.waiting.pop_front() else {
-                return Poll::Ready(Ok(()));
-            };
+            let payload = self.waiting.pop_front().unwrap_or_default();
             let message = OutboundMessage {
                 subject: self.to.clone(),
                 reply: None,
@@ -149,6 +141,7 @@ impl CarrierSink {
             let sent = client.start_send(message);
             sent.map_err(|_| LinkError::broken_pipe("sending over NATS"))?;
         }
+        Poll::Ready(Ok(()))
     }
 
     fn end(&mut self) {
