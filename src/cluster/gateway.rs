@@ -86,18 +86,13 @@ impl Gateway {
             direct: settings.direct,
         });
         // A client that comes first finds the agents.
-        gateway.load().await.map_err(|what| {
+        let hosts = entries(&gateway.bucket).await.map_err(|what| {
             let what = format!("the hosts cannot be read ({what})");
             OpenError::new(OpenErrorKind::Unavailable, HOSTS, what)
         })?;
+        hosts.iter().for_each(|host| gateway.heard(host));
+        gateway.update_agents();
         Ok(gateway)
-    }
-
-    async fn load(&self) -> Result<(), String> {
-        let hosts = entries(&self.bucket).await?;
-        hosts.iter().for_each(|host| self.heard(host));
-        self.update_agents();
-        Ok(())
     }
 
     fn count_hosts(&self) {
@@ -279,7 +274,7 @@ impl Gateway {
         };
         let pass = match self.ask(claims, None).await? {
             Answer::Pass(pass) => pass,
-            answer => return Err(NotOpened::Never(refused(answer).to_string())),
+            answer => return Err(refused(answer)),
         };
         let path = match &*claims.agent {
             ONLY_AGENT => web.path.clone(),

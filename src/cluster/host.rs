@@ -47,8 +47,6 @@ pub struct HostSettings {
     pub address: Option<Endpoint>,
     /// The file with the public keys of gateways.
     pub trust: PathBuf,
-    /// The time in which an agent is stopped.
-    pub stop: Duration,
 }
 
 /// A host.
@@ -100,7 +98,7 @@ impl Host {
             verifier.map_err(|what| OpenError::new(OpenErrorKind::NoInput, &id, what))?;
         let directory = SessionDirectory::open(&nats).await?;
         let mut host = Self {
-            sessions: OwnedSessions::new(directory, id.clone(), settings.stop),
+            sessions: OwnedSessions::new(directory, id.clone()),
             bucket: nats.bucket(HOSTS).await?,
             nats,
             id,
@@ -166,12 +164,9 @@ impl Host {
 
     async fn say(&self) {
         loop {
-            match self.put().await {
-                Ok(_) => {}
-                Err(what) => {
-                    counts::FAILED.fetch_add(1, Relaxed);
-                    tracing::error!("this host cannot be announced: {what}");
-                }
+            if let Err(what) = self.put().await {
+                counts::FAILED.fetch_add(1, Relaxed);
+                tracing::error!("this host cannot be announced: {what}");
             }
             // A drain or other agents are said at once, otherwise it is a renewal.
             let _ = timeout(RENEWAL, self.changed.notified()).await;
@@ -201,8 +196,8 @@ impl Host {
             .map_err(|error| error.to_string())
     }
 
-    /// What a request asks for, if its ticket is accepted.
-    fn admit(&self, message: &Message) -> Result<(Claims, Request), String> {
+    /// What a request asks for, if its ticket is accepted. `was_full`: before it was counted itself.
+    fn admit(&self, message: &Message, was_full: bool) -> Result<(Claims, Request), String> {
         let request: Request = serde_json::from_slice(&message.payload)
             .map_err(|error| format!("the request is not understood ({error})"))?;
         if request.v != VERSION {
@@ -220,9 +215,9 @@ impl Host {
             if !self.agents.lock().contains(&claims.agent) {
                 return Err("the host has no such agent".to_owned());
             }
-            // The one that is asked for is counted.
+            // The one that is asked for is counted by now, if the limit of connections allows it.
             let capacity = self.settings.capacity;
-            if self.open.load(Relaxed) > capacity {
+            if was_full || self.open.load(Relaxed) > capacity {
                 return Err(format!("the host has {capacity} conversations"));
             }
         }
@@ -237,8 +232,13 @@ impl Host {
     }
 
     /// Serves a request: the carrier that it opens, if it opens one.
-    async fn serve(&self, message: &Message, limits: &Limits) -> Result<Option<Link>, String> {
-        let (claims, request) = match self.admit(message) {
+    async fn serve(
+        &self,
+        message: &Message,
+        was_full: bool,
+        limits: &Limits,
+    ) -> Result<Option<Link>, String> {
+        let (claims, request) = match self.admit(message, was_full) {
             Ok(admitted) => admitted,
             Err(why) => {
                 self.answer(message, &Answer::Refused(why.clone())).await?;
@@ -329,8 +329,10 @@ impl Listener for HostListener {
                 Arc::clone(&self.links),
                 Arc::clone(&self.limits),
             );
+            let was_full = host.open.load(Relaxed) >= host.settings.capacity;
             let finish = async move {
-                let carrier = host.serve(&message, &limits).await.map_err(|why| {
+                let carrier = host.serve(&message, was_full, &limits).await;
+                let carrier = carrier.map_err(|why| {
                     let why = printable(why.as_bytes());
                     OpenError::new(OpenErrorKind::Forbidden, "a gateway's request", why)
                 })?;

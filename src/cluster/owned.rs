@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -32,6 +33,8 @@ struct Shared {
     sessions: Arc<OwnedSessions>,
     who: Arc<Principal>,
     agent: String,
+    /// The time in which the agent is stopped.
+    stop: Duration,
     tx: Box<dyn FrameSink>,
     scanner: Scanner,
     claims: Vec<(Claim, Pin<Box<WaitForCancellationFutureOwned>>)>,
@@ -70,6 +73,8 @@ pub(super) fn owned(
         sessions,
         who,
         agent: agent.to_owned(),
+        // Its stdin is closed, then come two signals.
+        stop: limits.stop_grace * 2 + Duration::from_secs(2),
         tx: client.tx,
         scanner: Scanner::new(Arc::clone(limits)),
         claims: Vec::new(),
@@ -96,11 +101,11 @@ impl Shared {
             return Box::pin(std::future::ready(Err(why)));
         }
         let (sessions, who) = (Arc::clone(&self.sessions), Arc::clone(&self.who));
-        Box::pin(sessions.claim(who, session.to_owned(), self.agent.clone()))
+        Box::pin(sessions.claim(who, session.to_owned(), self.agent.clone(), self.stop))
     }
 
     fn hold(&mut self, claim: Claim) {
-        let lost = Box::pin(claim.lost().clone().cancelled_owned());
+        let lost = Box::pin(claim.lost.clone().cancelled_owned());
         self.claims.push((claim, lost));
         // It waits for the loss of this one, too.
         self.reader.take().into_iter().for_each(Waker::wake);
@@ -214,17 +219,11 @@ impl FrameStream for OwnedStream {
                 return Poll::Ready(Some(Err(error)));
             }
             if shared.entering.is_some() {
-                match shared.poll_entering(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Some(frame)) => {
-                        return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
-                    }
-                    Poll::Ready(None) => {
-                        // The task that reads is the one that writes.
-                        let _ = shared.poll_flush(cx);
-                    }
+                if let Some(frame) = ready!(shared.poll_entering(cx)) {
+                    return Poll::Ready(Some(Ok(Decoded::Frame(frame))));
                 }
-                continue;
+                // The task that reads is the one that writes.
+                let _ = shared.poll_flush(cx);
             }
             match self.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(Decoded::Frame(frame)))) => {

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -11,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::owned::ENTERS;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Kind, Limits, Scanned, Scanner, named_session};
+use crate::jsonrpc::{CloseReason, Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
 
 /// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
@@ -25,8 +24,7 @@ struct Shared {
     link: Link,
     find: Find,
     scanner: Scanner,
-    /// Time for the agent of the other host to answer.
-    within: Duration,
+    limits: Arc<Limits>,
     /// The client's `initialize`.
     initialize: Option<Frame>,
     is_settled: bool,
@@ -46,7 +44,7 @@ pub(super) fn placed(link: Link, limits: &Arc<Limits>, find: Find) -> Link {
         link,
         find,
         scanner: Scanner::new(Arc::clone(limits)),
-        within: limits.handshake,
+        limits: Arc::clone(limits),
         initialize: None,
         is_settled: false,
         moving: None,
@@ -74,7 +72,7 @@ impl Shared {
             {
                 self.is_settled = true;
                 let found = (self.find)(session);
-                let within = self.within;
+                let limits = Arc::clone(&self.limits);
                 let moved = async move {
                     let Some(mut link) = found.await? else {
                         return Ok(None);
@@ -82,8 +80,19 @@ impl Shared {
                     let sent = link.send(initialize).await;
                     sent.map_err(|error| error.to_string())?;
                     // The client has the answer of another process of the same agent.
-                    match timeout(within, link.receive()).await {
-                        Ok(Some(Ok(Decoded::Frame(_)))) => Ok(Some(link)),
+                    let answer = timeout(limits.handshake, async {
+                        while let Some(Ok(Decoded::Frame(frame))) = link.receive().await {
+                            if let Scanned::Message(at) = scan(&frame, &limits)
+                                && at.kind.is_answer()
+                            {
+                                return Some(at.kind);
+                            }
+                        }
+                        None
+                    });
+                    match answer.await {
+                        Ok(Some(Kind::Result)) => Ok(Some(link)),
+                        Ok(Some(_)) => Err("it refuses the client".to_owned()),
                         _ => Err("its agent does not answer".to_owned()),
                     }
                 };

@@ -59,8 +59,6 @@ pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
     owned: Mutex<HashMap<String, Owned>>,
-    /// The time in which an agent is stopped.
-    stop: Duration,
 }
 
 #[derive(Debug)]
@@ -71,13 +69,16 @@ struct Owned {
     renewed: Instant,
     lost: CancellationToken,
     users: usize,
+    /// The time in which its agent is stopped.
+    stop: Duration,
 }
 
 /// A claim to a session, which is given up when it is dropped.
 pub(super) struct Claim {
     key: String,
     sessions: Arc<OwnedSessions>,
-    lost: CancellationToken,
+    /// Cancelled when the session is not this host's any more.
+    pub(super) lost: CancellationToken,
 }
 
 /// Whether a claim that was last renewed then is given up, by a host that needs the time `stop` to
@@ -118,27 +119,30 @@ impl SessionDirectory {
 
 impl OwnedSessions {
     /// The sessions of a host, which begins without any.
-    pub(super) fn new(directory: SessionDirectory, host: String, stop: Duration) -> Arc<Self> {
+    pub(super) fn new(directory: SessionDirectory, host: String) -> Arc<Self> {
         Arc::new(Self {
             directory,
             host,
             owned: Mutex::default(),
-            stop,
         })
     }
 
-    /// Claims a session for this host.
+    /// Claims a session for this host, which needs the time `stop` to stop the agent.
     ///
     /// # Errors
-    /// It is another host's, or the servers do not answer.
+    /// It is another host's, the servers do not answer, or `stop` leaves no time for renewals.
     pub(super) async fn claim(
         self: Arc<Self>,
         who: Arc<Principal>,
         session: String,
         agent: String,
+        stop: Duration,
     ) -> Result<Claim, String> {
+        if stop + 2 * RENEWAL > LEASE {
+            return Err("the limit stop-grace of its agent is more than 9 s".to_owned());
+        }
         let key = key(&who, &session);
-        if let Some(claim) = self.again(&key) {
+        if let Some(claim) = self.again(&key, stop) {
             return Ok(claim);
         }
         let record = SessionRecord {
@@ -159,11 +163,12 @@ impl OwnedSessions {
             renewed,
             lost: CancellationToken::new(),
             users: 0,
+            stop,
         });
         // Another client may have claimed it at the same time.
         own.revision = own.revision.max(revision);
         drop(owned);
-        self.again(&key)
+        self.again(&key, stop)
             .ok_or_else(|| "it was lost just now".to_owned())
     }
 
@@ -192,10 +197,11 @@ impl OwnedSessions {
     }
 
     /// Another claim to a session that is this host's already.
-    fn again(self: &Arc<Self>, key: &str) -> Option<Claim> {
+    fn again(self: &Arc<Self>, key: &str, stop: Duration) -> Option<Claim> {
         let mut owned = self.owned.lock();
         let own = owned.get_mut(key).filter(|own| !own.lost.is_cancelled())?;
         own.users += 1;
+        own.stop = own.stop.max(stop);
         Some(Claim {
             key: key.to_owned(),
             lost: own.lost.clone(),
@@ -222,7 +228,7 @@ impl OwnedSessions {
                 ticks.tick().await;
                 let now = Instant::now();
                 for own in self.owned.lock().values() {
-                    if is_given_up(own.renewed, now, self.stop) && !own.lost.is_cancelled() {
+                    if is_given_up(own.renewed, now, own.stop) && !own.lost.is_cancelled() {
                         tracing::error!("a session could not be renewed; its agent is stopped");
                         own.lost.cancel();
                     }
@@ -276,13 +282,6 @@ impl OwnedSessions {
             own.revision = revision;
             own.renewed = at;
         }
-    }
-}
-
-impl Claim {
-    /// Cancelled when the session is not this host's any more.
-    pub(super) const fn lost(&self) -> &CancellationToken {
-        &self.lost
     }
 }
 

@@ -1,7 +1,6 @@
 //! `--cluster` and its options.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use async_nats::ServerAddr;
 use clap::Args;
@@ -102,8 +101,6 @@ impl ClusterArgs {
             capacity,
             address,
             trust,
-            // Its stdin is closed, then come two signals.
-            stop: limits.stop_grace * 2 + Duration::from_secs(2),
         })
     }
 
