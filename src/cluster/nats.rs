@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::{self, kv, stream};
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::{self, ErrorCode, kv, stream};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -198,7 +198,11 @@ impl Nats {
                         ..stream::Config::default()
                     };
                     made = jetstream.create_stream(config).await.map(drop);
-                    if made.is_ok() {
+                    // Those of a cluster that do not run yet are awaited.
+                    let kind = made.as_ref().map_err(|error| error.kind());
+                    if !matches!(kind, Err(CreateStreamErrorKind::JetStream(error))
+                        if error.error_code() != ErrorCode::CLUSTER_NO_PEERS)
+                    {
                         break;
                     }
                 }

@@ -120,6 +120,8 @@ impl Part for GatewayPart {
             if agents.changed().await.is_err() {
                 std::future::pending().await
             }
+            // Also when those it has now cannot be served.
+            *self.agents.lock() = agents;
         })
     }
 
