@@ -390,8 +390,13 @@ def rolling(place):
 
 def placement(place):
     """Conversations are spread, a full host is not used, and none is left with −32053."""
-    hosts = [place.host(options=["--cluster-capacity", "2"]) for _ in range(2)]
-    gateway = place.gateway()
+    for direct in (True, False):
+        spread(place, direct)
+
+
+def spread(place, direct):
+    hosts = [place.host(direct=direct, options=["--cluster-capacity", "2"]) for _ in range(2)]
+    names, gateway = sorted(host.agent for host in hosts), place.gateway()
     served(place, gateway)
     place.known(2)
     clients = []
@@ -400,7 +405,7 @@ def placement(place):
         client.session()
         clients.append(client)
     agents = sorted(client.agent for client in clients)
-    require(agents == ["goose1", "goose1", "goose2", "goose2"], "placed on %s" % agents)
+    require(agents == sorted(2 * names), "placed on %s" % agents)
     for last in (Client(dial(address(gateway))), place.connect(address(gateway))):
         error = last.answer(last.send("initialize", protocolVersion=1, clientCapabilities={})).get("error", {})
         require(error.get("code") == -32053, "the fifth gets %s" % error)
@@ -409,10 +414,72 @@ def placement(place):
     time.sleep(1)
     # A drained host gets none.
     until = time.monotonic() + WAIT
-    place.cluster("drain", "host1")
+    place.cluster("drain", "host%d" % hosts[0].number)
     while not any(host["draining"] for host in place.known(2).values()):
         require(time.monotonic() < until, "no host drains")
-    del hosts
+    for relay in hosts + [gateway]:
+        relay.stop()
+    place.known(0)
+
+
+def full(place):
+    """A host that is full is not used, neither for a new conversation nor for a session that lives there."""
+    options = ["--limit", "connections=2"]
+    hosts, gateway = [place.host(options=options), place.host()], place.gateway()
+    served(place, gateway)
+    place.known(2)
+    own = [Client(dial(hosts[0].at + "/agents/goose/acp")).begin() for _ in range(2)]
+    session = own[0].session()
+    # The gateway does not know yet that the first one is full.
+    client = Client(dial(address(gateway))).begin()
+    require(client.agent == hosts[1].agent, "placed on %s" % client.agent)
+    error = client.answer(client.send("session/load", sessionId=session, cwd="/tmp", mcpServers=[]))["error"]
+    require("lives on the host" in error["message"], error)
+    print("  " + error["message"])
+    client.turn(client.session())
+
+
+def patient(place):
+    """An agent that may take too long to stop gets no session, whatever its limits come from."""
+    place.host(agent='command = %s\nlimits = { stop-grace = "10s" }' % json.dumps(
+        [sys.executable, str(AGENT), "goose1", str(place.folder)]))
+    gateway = place.gateway()
+    served(place, gateway)
+    client = Client(dial(address(gateway))).begin()
+    error = client.answer(client.send("session/new", cwd="/tmp", mcpServers=[]))["error"]
+    require("stop-grace" in error["message"], error)
+    print("  " + error["message"])
+
+
+def broken(place):
+    """A gateway that cannot serve new agents says so once."""
+    folder = place.folder / "recordings"
+    gateway = place.gateway(options=["--record", folder])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.touch()
+    place.host()
+    time.sleep(3)
+    said = [line for line in gateway.output if "cannot record" in line]
+    require(len(said) == 1, "it says so %d times" % len(said))
+    print("  " + said[0])
+
+
+def copies(place):
+    """The buckets have three copies, also when one of the servers is started last."""
+    if len(place.nats) < 3:
+        print("  SKIPPED: not with --servers 3")
+        return
+    place.nats[2].kill()
+    place.nats[2].wait()
+    time.sleep(5)
+    print("  " + place.cluster("status", good=False).strip())
+    place.nats[2] = place.server(2)
+    wait_until(lambda: place.healthy(2), WAIT, "the server is not healthy")
+    place.cluster("status")
+    with urllib.request.urlopen("http://127.0.0.1:%d/jsz?streams=1&config=1" % place.webs[0], timeout=5) as answer:
+        streams = json.load(answer)["account_details"][0]["stream_detail"]
+    counts = [stream["config"]["num_replicas"] for stream in streams]
+    require(counts == [3, 3], counts)
 
 
 def trusted(place):
@@ -670,7 +737,8 @@ def slow(place):
     print("  8000 updates came; the servers named %d slow consumers" % logs.count("Slow Consumer"))
 
 
-CHECKS = [transports, killed_gateway, rolling, placement, trusted, living_sessions, killed_host, fenced]
+CHECKS = [transports, killed_gateway, rolling, placement, full, patient, broken, copies, trusted, living_sessions,
+          killed_host, fenced]
 # Those that load the machine.
 LOADING = [stalled, slow, measured, crowded]
 
