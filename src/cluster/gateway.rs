@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::carrier::carrier;
 use super::counts;
 use super::host::HOSTS;
-use super::nats::{LEASE, Nats, RENEWAL, entries};
+use super::nats::{AGAIN, LEASE, Nats, RENEWAL, entries};
 use super::placed::{Find, placed};
 use super::record::{Directory, HostRecord, Placement, VERSION};
 use super::request::{Answer, Request, carrier_subjects, subject};
@@ -30,8 +30,6 @@ use crate::transport::{
 
 /// Time for a host to answer; then the next one is asked.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Before a watch that has ended begins again, and a host that does not answer is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a gateway is.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::carrier::carrier;
 use super::counts;
-use super::nats::{LEASE, Nats, RENEWAL};
+use super::nats::{AGAIN, Nats, RENEWAL};
 use super::owned::owned;
 use super::record::{HostRecord, VERSION};
 use super::request::{Answer, Request, carrier_subjects, is_random, name_part, subject};
@@ -164,12 +164,14 @@ impl Host {
 
     async fn say(&self) {
         loop {
+            let mut until = RENEWAL;
             if let Err(what) = self.put().await {
                 counts::FAILED.fetch_add(1, Relaxed);
                 tracing::error!("this host cannot be announced: {what}");
+                until = AGAIN;
             }
             // A drain or other agents are said at once, otherwise it is a renewal.
-            let _ = timeout(RENEWAL, self.changed.notified()).await;
+            let _ = timeout(until, self.changed.notified()).await;
         }
     }
 
@@ -191,7 +193,7 @@ impl Host {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let record = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
-        let put = timeout(LEASE, self.bucket.put(&self.id, record.into())).await;
+        let put = timeout(RENEWAL, self.bucket.put(&self.id, record.into())).await;
         put.map_err(|_| "no answer came".to_owned())?
             .map_err(|error| error.to_string())
     }

@@ -25,9 +25,10 @@ pub(super) const WAITING: usize = 1 << 17;
 /// How often a bucket is tried again, and after which time: servers that have just started elect a
 /// leader first.
 const TRIES: u32 = 3;
-const AGAIN: Duration = Duration::from_secs(1);
-/// Time for an answer of a server.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
+/// Time for an answer of a server, and for one that has written what it was given.
 const ANSWER: Duration = Duration::from_secs(5);
+const WRITTEN: Duration = Duration::from_secs(2);
 
 /// What to do about servers without buckets.
 const REMEDY: &str = "Enable JetStream on the servers, and let this account use it";
@@ -157,7 +158,8 @@ impl Nats {
     }
 
     async fn open_bucket(&self, name: &str) -> Result<kv::Store, OpenError> {
-        let jetstream = jetstream::new(self.client.clone());
+        let mut jetstream = jetstream::new(self.client.clone());
+        jetstream.set_timeout(WRITTEN);
         let fail = |kind, what: String, remedy: &str| {
             let what = format!("the bucket {name} cannot be used: {what}");
             Err(OpenError::new(kind, &self.servers, what).with_remedy(remedy))

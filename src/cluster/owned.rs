@@ -276,6 +276,10 @@ impl FrameSink for OwnedSink {
     ) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
         ready!(shared.poll_ready(cx))?;
+        // The agent has ended, but for this reason; the client may be away for long.
+        if why != CloseReason::Violation {
+            shared.claims.clear();
+        }
         shared.tx.poll_close(cx, why)
     }
 }

@@ -11,7 +11,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// How long a host that renews its entry every 5 s says nothing until it counts as ended: its clients
 /// get their errors before a lease is over.
-pub const SILENCE: Duration = Duration::from_secs(25);
+const SILENCE: Duration = Duration::from_secs(25);
 
 /// How long the name of an agent is known after its last host: a client that comes back meanwhile is
 /// told to try again, and not that there is no such agent.

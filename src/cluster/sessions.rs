@@ -142,7 +142,7 @@ impl OwnedSessions {
             return Err("the limit stop-grace of its agent is more than 9 s".to_owned());
         }
         let key = key(&who, &session);
-        if let Some(claim) = self.again(&key, stop) {
+        if let Some(claim) = self.again(&key, stop)? {
             return Ok(claim);
         }
         let record = SessionRecord {
@@ -168,8 +168,8 @@ impl OwnedSessions {
         // Another client may have claimed it at the same time.
         own.revision = own.revision.max(revision);
         drop(owned);
-        self.again(&key, stop)
-            .ok_or_else(|| "it was lost just now".to_owned())
+        let claim = self.again(&key, stop)?;
+        claim.ok_or_else(|| "it was lost just now".to_owned())
     }
 
     /// Makes the entry of a session: its revision.
@@ -197,28 +197,34 @@ impl OwnedSessions {
     }
 
     /// Another claim to a session that is this host's already.
-    fn again(self: &Arc<Self>, key: &str, stop: Duration) -> Option<Claim> {
+    ///
+    /// # Errors
+    /// It was lost, and an agent that had it may still run.
+    fn again(self: &Arc<Self>, key: &str, stop: Duration) -> Result<Option<Claim>, String> {
         let mut owned = self.owned.lock();
-        let own = owned.get_mut(key).filter(|own| !own.lost.is_cancelled())?;
+        let Some(own) = owned.get_mut(key) else {
+            return Ok(None);
+        };
+        if own.lost.is_cancelled() {
+            return Err("the agent that had it here is being stopped".to_owned());
+        }
         own.users += 1;
         own.stop = own.stop.max(stop);
-        Some(Claim {
+        Ok(Some(Claim {
             key: key.to_owned(),
             lost: own.lost.clone(),
             sessions: Arc::clone(self),
-        })
+        }))
     }
 
     /// Renews the claims, and gives up those that cannot be renewed, until the future is dropped.
     pub(super) async fn keep(&self) {
         let renewals = async {
-            let mut ticks = interval(RENEWAL);
+            let mut ticks = interval(LOOK);
             loop {
                 ticks.tick().await;
-                let keys: Vec<String> = self.owned.lock().keys().cloned().collect();
-                let renewals = futures_util::stream::iter(keys);
-                renewals
-                    .for_each_concurrent(AT_ONCE, |key| self.renew(key))
+                let due = futures_util::stream::iter(self.due(Instant::now()));
+                due.for_each_concurrent(AT_ONCE, |key| self.renew(key))
                     .await;
             }
         };
@@ -236,6 +242,15 @@ impl OwnedSessions {
             }
         };
         tokio::join!(renewals, looks);
+    }
+
+    /// The keys of the claims to renew.
+    fn due(&self, now: Instant) -> Vec<String> {
+        let owned = self.owned.lock();
+        let due = owned
+            .iter()
+            .filter(|(_, own)| now >= own.renewed + RENEWAL && !own.lost.is_cancelled());
+        due.map(|(key, _)| key.clone()).collect()
     }
 
     async fn renew(&self, key: String) {
