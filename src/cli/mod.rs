@@ -16,7 +16,7 @@
 //! - `telemetry` starts the log, `stderr` writes it, `rate_limit` limits it,
 //!   `log_redaction` removes secrets from it, and `stderr_capture` records the stderr of agents.
 //! - `processes`, `memory`, `runtime`, `shutdown` and `state` are about the process: its children,
-//!   allocator, threads, signals and files; `random` is the system's random numbers,
+//!   allocator, threads, signals and files; `random` is the system's random numbers, `bounded` reads files of a bounded length,
 //!   `snippets` shows faults in files, `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
 //!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
@@ -30,6 +30,7 @@ mod agent_connect;
 mod agents;
 mod announcement;
 mod assets;
+mod bounded;
 mod browser;
 mod check;
 #[cfg(feature = "cluster")]

@@ -4,7 +4,6 @@
 
 use std::env;
 use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use clap::Args;
 use hyper::header::AUTHORIZATION;
 use rustix::fs::StatVfsMountFlags;
 
+use super::bounded;
 use super::endpoints::is_tls;
 use super::state;
 use crate::transport::{Endpoint, Pin, Setup};
@@ -120,12 +120,7 @@ pub(super) fn read_secrets(option: &str, path: &Path) -> Result<String, String> 
         let way_out = format!("; if that is not possible, use a pipe: <(cat {shown})");
         state::check_secret(path, &about).map_err(|fault| format!("{option}: {fault}{way_out}"))?;
     }
-    let mut text = String::new();
-    let read = file.take(MAX_TOKEN + 1).read_to_string(&mut text);
-    if read.map_err(unreadable)? as u64 > MAX_TOKEN {
-        return Err(format!("{option}: {shown} is too long for a token"));
-    }
-    Ok(text)
+    bounded::read_text(file, MAX_TOKEN).map_err(unreadable)
 }
 
 /// The agents that an option is for, unless it suits the one at `at`.

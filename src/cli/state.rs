@@ -5,7 +5,7 @@
 
 use std::env;
 use std::fs::{DirBuilder, File, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,14 +13,12 @@ use std::process::ExitCode;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
+use super::bounded::{self, MAX_BYTES};
 use super::exit;
 use super::replace_file::replace_file;
 
 /// The variable that names the directory.
 const VARIABLE: &str = "ACP_RELAY_STATE_DIR";
-
-/// Largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// Mode bits that let other users read or write.
 const OTHERS: u32 = 0o077;
@@ -131,12 +129,10 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, StateError> {
         return refuse("is not a regular file");
     }
     check_secret(path, &about)?;
-    let mut text = String::new();
-    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-    if read.map_err(unavailable)? as u64 > MAX_BYTES {
-        return refuse("is too long");
+    match bounded::read_text(file, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(fault) => refuse(&format!("cannot be read ({fault})")),
     }
-    Ok(Some(text))
 }
 
 /// Writes such a file atomically.

@@ -175,7 +175,7 @@ async fn what_is_no_registry_is_refused_with_its_place() {
             agent("a", uvx(json!([]), json!({"A": "\0"}))),
             "not a line of text",
         ),
-        (" ".repeat((1 << 20) + 1), "longer than a registry"),
+        (" ".repeat((1 << 20) + 1), "longer than 1 MiB"),
     ] {
         let outcome = import(state.path(), &text).await;
         let code = if text.starts_with(' ') { 66 } else { 65 };

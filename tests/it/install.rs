@@ -275,7 +275,7 @@ fn a_place_that_cannot_be_used_is_explained() {
     is_told(home.run(&["zed", "claude"]), 66, "UTF-8");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    is_told(home.run(&["zed", "claude"]), 66, "not a file");
+    is_told(home.run(&["zed", "claude"]), 66, "not a regular file");
     // No user may write there, also not the superuser.
     let proc = Path::new("/proc/self");
     is_told(

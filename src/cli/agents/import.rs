@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::env::consts::{ARCH, OS};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,12 +16,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::profile::{IMPORTED, Profile, check_name, is_known};
+use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::console::{self, counted};
 use crate::cli::exit;
 use crate::cli::state::{self, StateDir, StateError};
-
-/// Largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// Arguments of `agents import`.
 #[derive(Debug, Args)]
@@ -113,18 +111,9 @@ pub(super) fn run(args: &Import) -> ExitCode {
 }
 
 fn read_text(file: &str) -> io::Result<String> {
-    let mut text = String::new();
-    let read = match file {
-        "-" => console::input()
-            .take(MAX_BYTES + 1)
-            .read_to_string(&mut text),
-        file => File::open(Path::new(file))?
-            .take(MAX_BYTES + 1)
-            .read_to_string(&mut text),
-    };
-    match read? as u64 {
-        length if length > MAX_BYTES => Err(io::Error::other("it is longer than a registry")),
-        _ => Ok(text),
+    match file {
+        "-" => bounded::read_text(console::input(), MAX_BYTES),
+        file => bounded::read_text(File::open(file)?, MAX_BYTES),
     }
 }
 

@@ -2,20 +2,18 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::fault::{Fault, Faults};
+use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::{console, exit, state};
 
 /// The file's path below a configuration directory.
 const RELATIVE_PATH: &str = "acp-relay/acp-relay.toml";
 /// The system's configuration directory.
 const SYSTEM: &str = "/etc";
-/// Largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// The path of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,17 +46,8 @@ impl ConfigFile {
     /// Reads the file. Errors are printed, and the exit code is returned.
     pub(in crate::cli) fn text(&self) -> Result<String, ExitCode> {
         let path = self.0.display();
-        let read = || -> io::Result<Vec<u8>> {
-            let mut bytes = Vec::new();
-            File::open(&self.0)?
-                .take(MAX_BYTES + 1)
-                .read_to_end(&mut bytes)?;
-            if bytes.len() as u64 > MAX_BYTES {
-                return Err(io::Error::other("it is longer than 1 MiB"));
-            }
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|error| {
+        let read = File::open(&self.0).and_then(|file| bounded::read(file, MAX_BYTES));
+        let bytes = read.map_err(|error| {
             let fault = format!("{path}: {}", console::explain(&error));
             exit::fail(exit::NO_INPUT, &fault)
         })?;

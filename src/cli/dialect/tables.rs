@@ -1,17 +1,15 @@
 //! Loads the mapping tables in use: those built in and the user's.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::exit;
 use crate::dialect::{Library, TableFaults};
-
-/// Maximum size of a table's file, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables besides the built-in ones.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -121,23 +119,7 @@ impl LoadError {
 
 /// Reads the text of a table's file.
 pub(super) fn read(path: &Path) -> Result<String, LoadError> {
-    let wrong = |error| LoadError::file(path, error);
-    let refused = |why: &str| Err(wrong(io::Error::other(why)));
-    let about = fs::metadata(path).map_err(wrong)?;
-    // A device may never end, and opening a pipe without a writer blocks.
-    if !about.is_file() {
-        return refused("a table is read from a regular file only");
-    }
-    let mut text = String::new();
-    if about.len() <= MAX_BYTES {
-        let file = File::open(path).map_err(wrong)?;
-        let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-        read.map_err(wrong)?;
-    }
-    if about.len().max(text.len() as u64) > MAX_BYTES {
-        return refused("it is longer than 1 MiB, the limit for a table");
-    }
-    Ok(text)
+    bounded::read_file(path, MAX_BYTES).map_err(|error| LoadError::file(path, error))
 }
 
 /// The file itself, or the tables in a folder, sorted.

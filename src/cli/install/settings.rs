@@ -12,6 +12,7 @@ use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use super::editors::{Editor, Entry};
+use crate::cli::bounded;
 use crate::cli::replace_file::replace_file;
 
 /// Largest settings file that is read, in bytes.
@@ -98,11 +99,7 @@ impl Settings {
                 }
                 path => path?,
             };
-            let about = fs::metadata(&path)?;
-            if !about.is_file() || about.len() > MAX_BYTES {
-                return Err(io::Error::other("it is not a file of settings"));
-            }
-            let text = fs::read_to_string(&path)?;
+            let text = bounded::read_file(&path, MAX_BYTES)?;
             Ok((path, Some(text)))
         };
         let (path, before) = read().map_err(|fault| {

@@ -300,7 +300,7 @@ fn secrets_for_an_agent_are_read_only_from_private_files() {
             ("--bearer-file", "secret", 0o400, "nothing listens"),
             ("--bearer-file", "secret", 0o644, "chmod go-rwx"),
             ("--bearer-file", "secret", 0o640, "chmod go-rwx"),
-            ("--bearer-file", &*long, 0o600, "too long for a token"),
+            ("--bearer-file", &*long, 0o600, "longer than 16 KiB"),
             (
                 "--header-file",
                 "X-Api-Key: k\nx-team: a\n",

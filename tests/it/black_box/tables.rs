@@ -48,8 +48,8 @@ fn a_table_must_be_a_regular_file_of_at_most_a_mebibyte() {
     );
     let listed = path("");
     File::create(&long).unwrap().set_len(1 << 40).unwrap();
-    let irregular = "a table is read from a regular file only";
-    let limit = "it is longer than 1 MiB, the limit for a table";
+    let irregular = "it is not a regular file";
+    let limit = "it is longer than 1 MiB";
     let pair = ["--", "true"];
     for (args, file, why) in [
         (
