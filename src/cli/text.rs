@@ -42,12 +42,10 @@ pub(super) struct Paint {
 pub(super) enum Tone {
     /// Sent by the client.
     Client,
-    /// Sent by the agent.
+    /// Sent by the agent; what has passed, or was added.
     Agent,
     /// A failure, or what is missing.
     Bad,
-    /// What is added.
-    Good,
     /// Unusual.
     Odd,
     /// Less important.
@@ -84,7 +82,7 @@ impl Paint {
         let line = |line: &String| {
             let tone = match line.as_bytes().first() {
                 Some(b'-') => Some(Tone::Bad),
-                Some(b'+') => Some(Tone::Good),
+                Some(b'+') => Some(Tone::Agent),
                 _ => None,
             };
             let text = printable(line.as_bytes());
@@ -101,7 +99,7 @@ impl Paint {
         }
         let code = match tone {
             Tone::Client => "36",
-            Tone::Agent | Tone::Good => "32",
+            Tone::Agent => "32",
             Tone::Bad => "31",
             Tone::Odd => "33",
             Tone::Faint => "2",
