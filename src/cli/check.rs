@@ -104,8 +104,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
         if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
             unreadable = true;
             out.flush();
-            let what = format!("{}: {}", path.display(), console::explain(&error));
-            exit::fail(exit::NO_INPUT, &what);
+            console::unreadable(path, &error);
         }
         if !out.is_open() {
             break;

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::{exit, progress};
@@ -16,6 +17,12 @@ pub(super) fn explain(error: &io::Error) -> String {
         (io::ErrorKind::AlreadyExists, Some(_)) => "it exists already".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Prints that a file cannot be read, and returns the exit code.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
+    let fault = format!("{}: {}", path.display(), explain(error));
+    exit::fail(exit::NO_INPUT, &fault)
 }
 
 /// Our stdout, buffered.

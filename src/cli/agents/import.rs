@@ -73,10 +73,7 @@ struct Start {
 pub(super) fn run(args: &Import) -> ExitCode {
     let agents = match read_text(&args.file) {
         Ok(text) => read_agents(&text),
-        Err(fault) => {
-            let fault = format!("{}: {}", args.file, console::explain(&fault));
-            return exit::fail(exit::NO_INPUT, &fault);
-        }
+        Err(fault) => return console::unreadable(Path::new(&args.file), &fault),
     };
     let agents = match agents {
         Ok(agents) => agents,

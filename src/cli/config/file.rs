@@ -47,10 +47,7 @@ impl ConfigFile {
     pub(in crate::cli) fn text(&self) -> Result<String, ExitCode> {
         let path = self.0.display();
         let read = File::open(&self.0).and_then(|file| bounded::read(file, MAX_BYTES));
-        let bytes = read.map_err(|error| {
-            let fault = format!("{path}: {}", console::explain(&error));
-            exit::fail(exit::NO_INPUT, &fault)
-        })?;
+        let bytes = read.map_err(|error| console::unreadable(&self.0, &error))?;
         String::from_utf8(bytes).map_err(|error| {
             let good = error.utf8_error().valid_up_to();
             let byte = error.as_bytes()[good];
