@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::play::{Outcome, Play};
+use super::options::Play;
+use super::play::Outcome;
 use super::report;
 use crate::cli::console::{Output, counted};
 use crate::cli::log_redaction::clean;

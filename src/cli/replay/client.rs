@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::play::{LiveAgent, Play};
+use super::options::Play;
+use super::play::LiveAgent;
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;

@@ -9,10 +9,10 @@ mod agent;
 mod bisect;
 mod client;
 mod command;
+mod options;
 mod play;
 mod report;
 mod test;
-mod test_file;
 
 pub(super) use bisect::{Bisect, EXAMPLES as BISECT, run as bisect};
 pub(super) use command::{Replay, run};

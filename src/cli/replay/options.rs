@@ -1,4 +1,5 @@
-//! The options of a folder of tests: `acp-relay.test.toml`.
+//! Options for playing a client: those of a command line, and of a folder of tests, which are in its
+//! `acp-relay.test.toml`.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -7,38 +8,58 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::play::Play;
+use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::target::{self, AgentArgument};
 use crate::cli::{console, exit};
-use crate::jsonrpc::parse_duration;
+use crate::jsonrpc::{Side, parse_duration};
 use crate::recording::redact::PointerPattern;
 use crate::recording::replay::CompareLevel;
 
-/// Largest file that is read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
-
-/// The content of the file.
-#[derive(Debug, Default, Deserialize)]
+/// Options for playing a client, of a command line or of a folder of tests.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct TestFile {
-    compare: Option<CompareLevel>,
-    #[serde(deserialize_with = "places")]
-    ignore: Vec<PointerPattern>,
-    ignore_message: Vec<String>,
-    command: Vec<String>,
+pub(super) struct Play {
+    /// The agent's endpoint or name, instead of a command
+    #[arg(long, value_name = "AGENT", conflicts_with = "command")]
+    #[arg(value_parser = target::read)]
     #[serde(deserialize_with = "agent")]
-    agent: Option<AgentArgument>,
-    cwd: Option<PathBuf>,
+    pub(super) agent: Option<AgentArgument>,
+    /// The directory to work in, instead of the recorded one; if that does not exist, it is this one
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// What is compared [default: exact]
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub(super) compare: Option<CompareLevel>,
+    /// Ignore differences at this place in messages; `*` is any one step. May be repeated
+    #[arg(long, value_name = "POINTER")]
+    #[serde(deserialize_with = "places")]
+    pub(super) ignore: Vec<PointerPattern>,
+    /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(super) ignore_message: Vec<String>,
+    /// How long to wait for updates after a turn, from the last message on [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[serde(deserialize_with = "time")]
-    settle: Option<Duration>,
+    pub(super) settle: Option<Duration>,
+    /// How long to wait for an answer, from the last message on [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[serde(deserialize_with = "time")]
-    response_timeout: Option<Duration>,
+    pub(super) response_timeout: Option<Duration>,
+    /// Which messages to play where a dialect was translated: those the agent received, or those
+    /// the client sent [default: agent]
+    #[arg(long, value_name = "EDGE")]
+    pub(super) edge: Option<Side>,
+    /// The agent's command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    #[serde(deserialize_with = "words")]
+    pub(super) command: Vec<OsString>,
 }
 
-/// Reads a value from its text.
+/// Reads a value from its text, as the command line does.
 fn text<'de, T, E: Display, D: Deserializer<'de>>(
     from: D,
     read: impl Fn(&str) -> Result<T, E>,
@@ -62,17 +83,20 @@ fn places<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PointerPattern>, D::
     places.collect()
 }
 
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<OsString>, D::Error> {
+    let words = Vec::<String>::deserialize(from)?;
+    Ok(words.into_iter().map(OsString::from).collect())
+}
+
 /// Reads the file, which need not exist. Prints an error and returns the exit code.
-pub(super) fn read(path: &Path) -> Result<TestFile, ExitCode> {
+pub(super) fn read(path: &Path) -> Result<Play, ExitCode> {
     let fail = |what: &str| exit::fail(exit::CONFIG, &format!("{}: {what}", path.display()));
-    match path.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TestFile::default()),
-        Ok(about) if about.is_file() && about.len() <= MAX_BYTES => {}
-        Ok(_) => return Err(fail("it is no file, or too long")),
+    let text = match bounded::read_file(path, MAX_BYTES) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Play::default()),
         Err(error) => return Err(fail(&console::explain(&error))),
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| fail(&console::explain(&error)))?;
-    let read: Result<TestFile, toml::de::Error> = toml::from_str(&text);
+    };
+    let read: Result<Play, toml::de::Error> = toml::from_str(&text);
     let file = read.map_err(|error| {
         let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
         let line = before.matches('\n').count() + 1;
@@ -85,20 +109,18 @@ pub(super) fn read(path: &Path) -> Result<TestFile, ExitCode> {
     }
 }
 
-impl TestFile {
-    /// The options of the command line over those of this file, which is in `folder`.
-    pub(super) fn under(self, options: &Play, folder: &Path) -> Play {
-        let mut all = options.clone();
-        all.ignore.extend(self.ignore);
-        all.ignore_message.extend(self.ignore_message);
-        all.compare = all.compare.or(self.compare);
-        all.cwd = all.cwd.or_else(|| Some(folder.join(self.cwd?)));
-        all.settle = all.settle.or(self.settle);
-        all.response_timeout = all.response_timeout.or(self.response_timeout);
-        if all.agent.is_none() && all.command.is_empty() {
-            all.agent = self.agent;
-            all.command = self.command.into_iter().map(OsString::from).collect();
-        }
-        all
+/// The options of a command line over those of `file`, which is in `folder`.
+pub(super) fn merge(options: &Play, file: Play, folder: &Path) -> Play {
+    let mut all = options.clone();
+    all.ignore.extend(file.ignore);
+    all.ignore_message.extend(file.ignore_message);
+    all.compare = all.compare.or(file.compare);
+    all.cwd = all.cwd.or_else(|| Some(folder.join(file.cwd?)));
+    all.settle = all.settle.or(file.settle);
+    all.response_timeout = all.response_timeout.or(file.response_timeout);
+    all.edge = all.edge.or(file.edge);
+    if all.agent.is_none() && all.command.is_empty() {
+        (all.agent, all.command) = (file.agent, file.command);
     }
+    all
 }

@@ -2,26 +2,24 @@
 //!
 //! `recording::replay::Driver` decides what is sent when.
 
-use std::ffi::OsString;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::cli::target::{self, AgentArgument};
+use super::options::Play;
+use crate::cli::target;
 use crate::cli::{console, endpoints, exit, recordings, runtime};
-use crate::jsonrpc::{Exit, Kind, Side, parse_duration, printable};
+use crate::jsonrpc::{Exit, Kind, Side, printable};
 use crate::recording::NotRecording;
-use crate::recording::redact::PointerPattern;
 use crate::recording::replay::{
-    CompareLevel, Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptError, ScriptFault,
-    Timeouts, compare,
+    Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptError, ScriptFault, Timeouts,
+    compare,
 };
 use crate::transport::{
     CloseReason, Endpoint, Link, OpenError, PeerKind, QueuedLink, Setup, StopStep, registry,
@@ -33,40 +31,6 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The defaults of `--settle` and `--response-timeout`.
 const SETTLE: Duration = Duration::from_secs(1);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Options for playing a client.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct Play {
-    /// The agent's endpoint or name, instead of a command
-    #[arg(long, value_name = "AGENT", conflicts_with = "command")]
-    #[arg(value_parser = target::read)]
-    pub(super) agent: Option<AgentArgument>,
-    /// The directory to work in, instead of the recorded one; if that does not exist, it is this one
-    #[arg(long, value_name = "DIR")]
-    pub(super) cwd: Option<PathBuf>,
-    /// What is compared [default: exact]
-    #[arg(long, value_name = "LEVEL", value_enum)]
-    pub(super) compare: Option<CompareLevel>,
-    /// Ignore differences at this place in messages; `*` is any one step. May be repeated
-    #[arg(long, value_name = "POINTER")]
-    pub(super) ignore: Vec<PointerPattern>,
-    /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
-    #[arg(long, value_name = "TEXT")]
-    pub(super) ignore_message: Vec<String>,
-    /// How long to wait for updates after a turn, from the last message on [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(super) settle: Option<Duration>,
-    /// How long to wait for an answer, from the last message on [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(super) response_timeout: Option<Duration>,
-    /// Which messages to play where a dialect was translated: those the agent received, or those
-    /// the client sent [default: agent]
-    #[arg(long, value_name = "EDGE")]
-    edge: Option<Side>,
-    /// The agent's command and its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(super) command: Vec<OsString>,
-}
 
 /// An agent to play to, and how it is reached.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::accept::accept;
-use super::play::{LiveAgent, Play, explain};
+use super::options::{self, Play};
+use super::play::{LiveAgent, explain};
 use super::report;
-use super::test_file::{self, TestFile};
 use crate::cli::console::{Output, counted};
 use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
@@ -44,6 +44,7 @@ A folder may have a file acp-relay.test.toml; options of the command line overri
   cwd = \".\"                      # relative to the folder
   settle = \"1s\"
   response-timeout = \"60s\"
+  edge = \"agent\"
 
 How an agent is played to, and what is never compared, is in `acp-relay replay client --help`.
 
@@ -122,18 +123,20 @@ fn test(args: &Test) -> Result<ExitCode, ExitCode> {
 impl Run<'_> {
     /// Runs the tests of a folder, or the recording of that path or name.
     fn place(&mut self, place: &Path) -> Result<(), ExitCode> {
-        let (options, tests, skipped) = match place.is_dir() {
+        let (own, tests, skipped) = match place.is_dir() {
             true => {
-                let (tests, skipped) = files(place).map_err(|error| unreadable(place, &error))?;
-                (test_file::read(&place.join(FILE))?, tests, skipped)
+                let (tests, skipped) =
+                    files(place).map_err(|error| console::unreadable(place, &error))?;
+                (options::read(&place.join(FILE))?, tests, skipped)
             }
             false => {
                 let path = recordings::locate(place)?;
-                path.metadata().map_err(|error| unreadable(&path, &error))?;
-                (TestFile::default(), vec![path], Vec::new())
+                path.metadata()
+                    .map_err(|error| console::unreadable(&path, &error))?;
+                (Play::default(), vec![path], Vec::new())
             }
         };
-        let play = options.under(&self.args.play, place);
+        let play = options::merge(&self.args.play, own, place);
         let agent = play.agent("test FOLDER")?;
         let before = self.suites.len();
         for path in &tests {
@@ -245,11 +248,6 @@ impl Run<'_> {
         self.output.line(clean(&line).as_bytes());
         self.output.flush();
     }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
-    let what = format!("{}: {}", path.display(), console::explain(error));
-    exit::fail(exit::NO_INPUT, &what)
 }
 
 /// The recordings and captures in a folder, by name, and what is neither, with the reason.
