@@ -43,28 +43,22 @@ pub(in crate::cli::dialect) struct New {
 }
 
 pub(in crate::cli::dialect) fn run(args: &New, library: Library) -> ExitCode {
-    draft(args, &Arc::new(library)).unwrap_or_else(|(code, what)| exit::fail(code, &what))
+    draft(args, &Arc::new(library)).unwrap_or_else(|code| code)
 }
 
-/// Writes a table, or returns an exit code and why it does not.
-fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, (u8, String)> {
-    let usage = |what: &str| (exit::USAGE, what.to_owned());
-    let from = match recordings::find(&args.from) {
-        Ok(found) => found.unwrap_or_else(|| args.from.clone()),
-        Err(why) => return Err((exit::NO_INPUT, why)),
-    };
-    let about = |error: io::Error| format!("{}: {}", from.display(), console::explain(&error));
-    let found = deviations::read(&from, library).map_err(|error| (exit::NO_INPUT, about(error)))?;
+/// Writes a table. Errors are printed, and the exit code is returned.
+fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
+    let usage = |what: &str| exit::fail(exit::USAGE, &what);
+    let from = recordings::locate(&args.from)?;
+    let found = deviations::read(&from, library);
+    let found = found.map_err(|error| console::unreadable(&from, &error))?;
     if found.groups.is_empty() {
         let what = "the agent's messages have no deviation that a table could repair";
-        return Err((exit::DATA, format!("{}: {what}", from.display())));
+        let what = format!("{}: {what}", from.display());
+        return Err(exit::fail(exit::DATA, &what));
     }
-    let made = || {
-        found
-            .agent
-            .as_ref()
-            .map(|(name, _)| file_name_part(name, MAX_NAME))
-    };
+    let stated = found.agent.as_ref();
+    let made = || stated.map(|(name, _)| file_name_part(name, MAX_NAME));
     let name = args.name.clone().or_else(made).unwrap_or_default();
     if name.is_empty() {
         return Err(usage(
@@ -87,7 +81,7 @@ fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, (u8, String)> {
     let recording = from.file_name().unwrap_or_default().to_string_lossy();
     let drafted = draft::write(&name, &file, &recording, found, library).map_err(|faults| {
         let what = "this recording cannot be drafted, so nothing was written";
-        (exit::DATA, format!("{what}\n{faults}"))
+        exit::fail(exit::DATA, &format!("{what}\n{faults}"))
     })?;
     if is_stdout {
         return Ok(console::print(&drafted.text, 0));
@@ -98,10 +92,8 @@ fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, (u8, String)> {
             _ => "",
         };
         let why = console::explain(&error);
-        (
-            exit::CANNOT_CREATE,
-            format!("{}: {why}{remedy}", path.display()),
-        )
+        let what = format!("{}: {why}{remedy}", path.display());
+        exit::fail(exit::CANNOT_CREATE, &what)
     })?;
     let (rules, open) = (
         counted(drafted.rules, "rule"),
