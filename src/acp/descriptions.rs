@@ -49,19 +49,13 @@ impl Catalogue {
             _ if !node.types().admit(Types::OBJECT) => return None,
             _ => {}
         }
-        let definition = node.name.filter(|name| {
-            let own = node.schema.named(name);
-            std::ptr::eq(own.at, node.at)
-        });
-        let name = definition.unwrap_or(place).to_owned();
+        let name = node.definition().unwrap_or(place).to_owned();
         if self.0.contains_key(&name) {
             return Some(name);
         }
         // A type may contain itself.
         self.0.insert(name.clone(), Value::Null);
-        let mut members = Map::new();
-        self.members(node, &name, &mut members);
-        let mut described = json!({"members": members});
+        let mut described = json!({"members": self.members(node, &name)});
         let about = paragraph(node);
         if !about.is_empty() {
             described["about"] = about.into();
@@ -73,20 +67,18 @@ impl Catalogue {
         Some(name)
     }
 
-    /// Adds the members of a node and of the types it includes.
-    fn members(&mut self, node: Node, name: &str, members: &mut Map<String, Value>) {
-        for (member, at) in node.members() {
-            let own = node.within(at);
+    /// The members of a node and of the types it includes.
+    fn members(&mut self, node: Node, name: &str) -> Map<String, Value> {
+        let members = node.all_members().into_iter();
+        let members = members.map(|(member, own, _)| {
             let kind = self.add(own, &format!("{name}.{member}"));
             let mut about = paragraph(own);
             if about.is_empty() {
                 about = paragraph(own.resolve());
             }
-            members.insert(member.to_owned(), json!([about, kind]));
-        }
-        for part in node.all_of() {
-            self.members(node.within(part).resolve(), name, members);
-        }
+            (member.to_owned(), json!([about, kind]))
+        });
+        members.collect()
     }
 
     fn variants(&mut self, variants: &[Node], name: &str, described: &mut Value) {

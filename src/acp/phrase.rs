@@ -28,7 +28,7 @@ pub(super) fn expectation(node: Node) -> String {
             word => with_article(word),
         })
         .collect();
-    match name(inner) {
+    match inner.definition() {
         Some(name) => format!("{} ({name})", choice(&words)),
         None => choice(&words),
     }
@@ -70,19 +70,13 @@ fn optional(node: Node) -> Option<String> {
     (two["type"] == "null").then(|| format!("{} or null", expectation(node.within(one))))
 }
 
-/// The name of a node that is a whole definition, and not a part of one.
-fn name(node: Node) -> Option<&'static str> {
-    node.name
-        .filter(|name| std::ptr::eq(node.schema.named(name).at, node.at))
-}
-
 fn array(node: Node) -> String {
     let items = match node.at.get("items") {
         Some(items) => node.within(items),
         None => return "an array".to_owned(),
     };
     let inner = items.resolve();
-    match name(inner) {
+    match inner.definition() {
         Some(name) => format!("an array of {name}"),
         None => match inner.types().type_names().as_slice() {
             [only] => format!("an array of {only}s"),

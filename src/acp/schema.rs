@@ -228,6 +228,21 @@ impl Node {
             .map(|(name, at)| (name.as_str(), at))
     }
 
+    /// The members, also those of the types that it includes, and whether each is required.
+    pub(super) fn all_members(self) -> Vec<(&'static str, Self, bool)> {
+        let required: Vec<&str> = self.required().collect();
+        let own = self.members();
+        let own = own.map(|(name, at)| (name, self.within(at), required.contains(&name)));
+        let parts = self.all_of().iter().map(|part| self.within(part).resolve());
+        own.chain(parts.flat_map(Self::all_members)).collect()
+    }
+
+    /// The name of a whole definition; `None` for a part of one.
+    pub(super) fn definition(self) -> Option<&'static str> {
+        self.name
+            .filter(|name| std::ptr::eq(self.schema.named(name).at, self.at))
+    }
+
     /// The names of the required members.
     pub(super) fn required(self) -> impl Iterator<Item = &'static str> {
         list(&self.at["required"]).iter().filter_map(Value::as_str)

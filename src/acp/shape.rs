@@ -56,17 +56,16 @@ impl Shape {
     /// The members of the object, in the order of their names.
     #[must_use]
     pub fn members(self) -> Vec<ShapeMember> {
-        let node = self.node();
-        let parts = node.all_of().iter().map(|part| Self(node.within(part)));
-        let mut all: Vec<ShapeMember> = parts.flat_map(Self::members).collect();
-        let required: Vec<&str> = node.required().collect();
-        let own = node.members().filter(|(name, _)| *name != "_meta");
-        all.extend(own.map(|(name, at)| ShapeMember {
+        let all = self.node().all_members().into_iter();
+        let all = all.map(|(name, node, required)| ShapeMember {
             name,
-            shape: Self(node.within(at)),
-            required: required.contains(&name),
-        }));
-        all.retain(|member| member.shape.node().at.get("const").is_none());
+            shape: Self(node),
+            required,
+        });
+        let is_fixed = |shape: Self| shape.node().at.get("const").is_some();
+        let mut all: Vec<_> = all
+            .filter(|member| member.name != "_meta" && !is_fixed(member.shape))
+            .collect();
         all.sort_by_key(|member| member.name);
         all
     }
