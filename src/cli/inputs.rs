@@ -3,7 +3,6 @@
 //! A pattern such as `recordings/*.acpr` matches each segment of a recording, and the last argument may
 //! be a filter.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +20,7 @@ pub(super) struct Inputs {
     /// Recordings, by path or name; of one in several segments, any segment. A last argument that is
     /// neither is a filter, such as `method:session/* and dur>2s`; the fields are below
     #[arg(value_name = "FILE", default_value = LAST)]
-    words: Vec<OsString>,
+    words: Vec<PathBuf>,
     /// The same filter, as an option
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
@@ -29,34 +28,27 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// The files and the filter.
+    ///
+    /// A last word that is no recording is the filter, unless there is one already. Errors are printed,
+    /// and the exit code is returned.
     pub(super) fn read(&self) -> Result<FilteredFiles, ExitCode> {
-        split_filter(&self.words, self.filter.as_ref())
+        let (mut files, mut filter) = (self.words.as_slice(), self.filter.clone());
+        if let [rest @ .., last] = files
+            && !rest.is_empty()
+            && filter.is_none()
+            && !is_file(last)
+            && !recordings::is_name(last)
+        {
+            let read = last.to_string_lossy().parse();
+            filter = Some(read.map_err(|fault| exit::fail(exit::USAGE, &fault))?);
+            files = rest;
+        }
+        Ok((distinct(files)?, filter))
     }
 }
 
 /// The files, each recording once, and the filter.
 pub(super) type FilteredFiles = (Vec<PathBuf>, Option<Filter>);
-
-/// Separates a filter at the end from the files, unless there is a filter already. Errors are
-/// printed, and the exit code is returned.
-pub(super) fn split_filter(
-    words: &[OsString],
-    filter: Option<&Filter>,
-) -> Result<FilteredFiles, ExitCode> {
-    let (mut files, mut filter) = (words, filter.cloned());
-    if let [rest @ .., last] = words
-        && !rest.is_empty()
-        && filter.is_none()
-        && !is_file(Path::new(last))
-        && !recordings::is_name(Path::new(last))
-    {
-        let read = last.to_string_lossy().parse();
-        filter = Some(read.map_err(|fault| exit::fail(exit::USAGE, &fault))?);
-        files = rest;
-    }
-    let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-    Ok((distinct(&files)?, filter))
-}
 
 /// The files of these paths and names, with only the first of the segments of one recording.
 /// Errors are printed, and the exit code is returned.

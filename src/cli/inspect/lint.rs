@@ -2,7 +2,6 @@
 //!
 //! `recording::lint` has the rules, `findings` prints what they find.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -15,26 +14,20 @@ use crate::acp::Schema;
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect, suite};
-use crate::cli::inputs::{split_filter, total_bytes};
+use crate::cli::inputs::{Inputs, total_bytes};
 use crate::cli::junit::{self, Suite};
 use crate::cli::progress::Progress;
-use crate::cli::recordings::LAST;
 use crate::cli::text::{Paint, Tone};
 use crate::jsonrpc::Side;
-use crate::recording::filter::{DerivedFields, Filter};
+use crate::recording::filter::DerivedFields;
 use crate::recording::lint::{Finding, Linter, RULES, Severity};
 use crate::recording::{View, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// Recordings, by path or name; of one in several segments, any of them. A last argument that is
-    /// neither is a filter, such as `not lint:schema-*`; the fields are below
-    #[arg(value_name = "FILE", default_value = LAST)]
-    words: Vec<OsString>,
-    /// The same filter, without a check whether a file has this name
-    #[arg(long, value_name = "FILTER")]
-    filter: Option<Filter>,
+    #[command(flatten)]
+    sources: Inputs,
     /// List the rules
     #[arg(long)]
     list: bool,
@@ -58,7 +51,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
     if args.list {
         return Ok(list(args.json));
     }
-    let (files, filter) = split_filter(&args.words, args.filter.as_ref())?;
+    let (files, filter) = args.sources.read()?;
     let _progress = (!args.json).then(|| {
         // A filter selects by what was found in all of the recording.
         let passes = if filter.is_some() { 3 } else { 2 };
@@ -168,7 +161,7 @@ fn find(at: View, selection: &Selection) -> Result<(Vec<Finding>, bool), ExitCod
         };
         while let Some(finding) = rest.next_if(|finding| finding.n <= event.n) {
             let derived = DerivedFields {
-                duration: None,
+                duration: opened.annotations.derived(event.n).duration,
                 lint: &[finding.rule.id],
             };
             if filter.matches(&event, derived) {

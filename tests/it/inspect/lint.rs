@@ -117,3 +117,17 @@ fn to_capture(case: &str) -> String {
     });
     lines.collect()
 }
+
+#[test]
+fn findings_are_selected_by_the_duration_of_their_exchange() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"dir":"c2a","ts":0,"msg":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}}
+{"dir":"a2c","ts":3,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}
+"#;
+    let file = recording(folder.path(), "slow", text);
+    let found = |filter: &str, code| {
+        let found = answer(&["lint", "--json", &file, "--filter", filter], code);
+        found.lines().count()
+    };
+    assert_eq!([found("dur>2s", 1), found("dur>5s", 0)], [1, 0]);
+}
