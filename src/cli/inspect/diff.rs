@@ -15,6 +15,7 @@ use crate::cli::text::{Paint, Tone, excerpt};
 use crate::jsonrpc::Kind;
 use crate::recording::canonical::{Difference, Step, Steps, compare};
 use crate::recording::patch::changes;
+use crate::recording::redact::PointerPattern;
 use crate::recording::{View, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
@@ -31,7 +32,7 @@ pub(super) struct Diff {
     at: View,
     /// Ignore this place in params, results and errors, such as /update/used; `*` is any one step
     #[arg(long, value_name = "POINTER")]
-    ignore: Vec<String>,
+    ignore: Vec<PointerPattern>,
     /// One JSON object a line: only (a or b), n and step; or changed (both numbers), step and patch
     /// (RFC 6902); none if the conversations are the same
     #[arg(long)]
@@ -125,17 +126,10 @@ fn load(file: &Path, at: View) -> Result<Vec<Step>, ExitCode> {
     Ok(steps.finish())
 }
 
-fn is_ignored(change: &Value, ignored: &[String]) -> bool {
+fn is_ignored(change: &Value, ignored: &[PointerPattern]) -> bool {
     let path = change["path"].as_str().unwrap_or_default();
-    let Some(path) = path.strip_prefix("/body") else {
-        return false;
-    };
-    ignored.iter().any(|pattern| {
-        let mut steps = path.split('/');
-        let at = |own: &str| steps.next().is_some_and(|step| own == "*" || own == step);
-        // Everything below the place is ignored as well.
-        pattern.split('/').all(at)
-    })
+    path.strip_prefix("/body")
+        .is_some_and(|path| ignored.iter().any(|place| place.contains(path)))
 }
 
 /// A step in one line.

@@ -122,6 +122,15 @@ impl PointerPattern {
         &self.0
     }
 
+    /// Whether a JSON Pointer leads to this place or to something in it.
+    #[must_use]
+    pub fn contains(&self, pointer: &str) -> bool {
+        let mut path = pointer.split('/').skip(1).map(Token::from_encoded);
+        let fits = |own: &String, step: &Token<'_>| own == "*" || *own == step.decoded();
+        let mut all = self.0.iter();
+        all.all(|own| matches!(path.next(), Some(Ok(step)) if fits(own, &step)))
+    }
+
     /// Whether `path` leads to this place.
     pub(super) fn matches(&self, path: &[&str]) -> bool {
         let fits = |(own, step): (&String, &&str)| own == "*" || own == step;
