@@ -203,3 +203,19 @@ fn check_and_translate_read_packed_recordings() {
     assert_eq!(relay.status.code(), Some(66));
     assert!(String::from_utf8_lossy(&relay.stderr).contains("torn"));
 }
+
+#[test]
+fn an_export_begins_as_its_format_does_without_a_header_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = import(folder.path(), &capture(CAPTURES[3]), "x");
+    let lines = fs::read_to_string(&file).unwrap();
+    fs::write(&file, lines.replacen("\"acpr\"", "\"damaged\"", 1)).unwrap();
+    for (format, begin) in [
+        ("mermaid", &b"sequenceDiagram\n"[..]),
+        ("md", b"# Conversation"),
+        ("pcapng", &0x0a0d_0d0a_u32.to_le_bytes()),
+    ] {
+        let bytes = inspect(&["export", &file, "--to", format]).stdout;
+        assert!(bytes.starts_with(begin), "{format}");
+    }
+}

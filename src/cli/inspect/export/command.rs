@@ -19,7 +19,7 @@ use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::inspect::select::{Part, Selection, report_uncreatable};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
-use crate::recording::{EventKind, Exchanges, View, ViewFilter};
+use crate::recording::{EventKind, Exchanges, Header, View, ViewFilter};
 
 /// Bytes after which the output is flushed.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -91,7 +91,13 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
     let (mut header, mut last, mut flushed) = (None, 0, Ok(()));
     opened.each(|part, in_view| {
         let event = match part {
-            Part::Event(event) => event,
+            Part::Event(event) => {
+                // The line of the header may be damaged.
+                if header.is_none() {
+                    format.begin(header.insert(Header::default()), &mut out);
+                }
+                event
+            }
             Part::Header(first) if header.is_none() => {
                 last = first.began;
                 header = Some(first.clone());
