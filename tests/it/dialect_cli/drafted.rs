@@ -217,8 +217,13 @@ fn what_cannot_be_drafted_is_refused() {
         fs::write(&file, format!("{message}\n")).unwrap();
         file.to_str().unwrap().to_owned()
     });
+    let bare = folder.path().join("bare.acpr");
+    let bare = bare.to_str().unwrap();
+    let imported = relay(&["inspect", "import", "--redact", "meta", &odd, bare], "");
+    assert_eq!(imported.code, Some(0), "{imported:?}");
     for (args, code, why) in [
         (&["--from", &plain][..], 65, "no deviation"),
+        (&["--from", bare], 66, "without --record-redact meta"),
         (&["--from", "/nowhere"], 66, "no such file"),
         (&["--from", &odd], 64, "add one: acp-relay dialect new NAME"),
         (&["x", "--from", &odd, "--out", "x.json"], 64, "with .toml"),

@@ -118,9 +118,9 @@ pub(super) fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations
     let head = capture::open(path)?.take(MAX_HEADER);
     let first = SegmentReader::new(head).next().transpose()?;
     if let Some(Parsed::Header(header)) = first.map(|entry| entry.parsed)
-        && header.redaction.mode == "structure"
+        && let mode @ ("meta" | "structure") = &*header.redaction.mode
     {
-        let fault = "its texts were not recorded; record without --record-redact structure";
+        let fault = format!("its texts were not recorded; record without --record-redact {mode}");
         return Err(io::Error::other(fault));
     }
     let mut found = Deviations::default();
