@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::jsonrpc::truncated;
+
 /// The kinds of violations. Their names are stable: programs read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -157,8 +159,5 @@ const MAX_CHARS: usize = 60;
 
 /// At most 60 characters of a text.
 pub(super) fn truncate(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    truncated(text, MAX_CHARS)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::console::counted;
+use super::text::cut;
 
 /// An earlier status of the same relay, and how long ago it was.
 pub(super) type Earlier<'s> = (&'s Value, Duration);
@@ -154,15 +155,6 @@ fn row(columns: usize, cells: [String; 9]) -> String {
         "{number:>4} {client:wide$} {agent:10} {age:>6} {turns:>5} {sessions:>4} {sent:>6} \
          {received:>6} {passed:>9}"
     )
-}
-
-/// A line cut to a width.
-fn cut(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    let shortened = line.chars().take(width.saturating_sub(1));
-    shortened.chain(['…']).collect()
 }
 
 /// A time in its two largest units.

@@ -6,7 +6,7 @@ use serde::Serializer;
 use serde_json::Value;
 
 use crate::cli::console::Output;
-use crate::jsonrpc::printable;
+use crate::jsonrpc::{printable, truncated};
 use crate::recording::patch::Change;
 use crate::recording::show_halves;
 
@@ -130,13 +130,15 @@ impl Paint {
     }
 
     fn cut(self, line: &str) -> String {
-        match self.columns {
-            Some(columns) if line.chars().count() > columns => {
-                let shortened = line.chars().take(columns.saturating_sub(1));
-                shortened.chain(['…']).collect()
-            }
-            _ => line.to_owned(),
-        }
+        cut(line, self.columns.unwrap_or(usize::MAX))
+    }
+}
+
+/// A line cut to a width.
+pub(super) fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() <= width {
+        true => line.to_owned(),
+        false => truncated(line, width.saturating_sub(1)),
     }
 }
 

@@ -9,7 +9,7 @@ use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Note, Outbox};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan};
+use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan, truncated};
 
 /// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.
@@ -189,9 +189,8 @@ impl Conversation {
             reason.stderr_tail = (!tail.is_empty()).then(|| tail.into());
             if let Some(printed) = self.printed.tail() {
                 let line = printed.lines().next_back().unwrap_or_default();
-                let shown: String = line.chars().take(MAX_CHARS).collect();
-                let cut = if shown.len() < line.len() { "…" } else { "" };
-                reason.message = format!("{}; it printed: {shown}{cut}", reason.message).into();
+                let shown = truncated(line, MAX_CHARS);
+                reason.message = format!("{}; it printed: {shown}", reason.message).into();
                 reason.stdout_tail = Some(printed.into());
             }
         }

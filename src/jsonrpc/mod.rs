@@ -55,7 +55,7 @@ pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub(crate) use names::names;
 pub use nearest::{did_you_mean, nearest};
 pub use pending_requests::{PendingRequests, Rejected};
-pub use printable::printable;
+pub use printable::{printable, truncated};
 pub use scan::{Scanned, scan, scan_head, scan_text};
 pub use scanner::Scanner;
 pub use side::Side;

@@ -24,3 +24,12 @@ pub fn printable(bytes: &[u8]) -> String {
     }
     text
 }
+
+/// At most `most` characters of a text, and `…` if it has more.
+#[must_use]
+pub fn truncated(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::pipeline::Stage;
 use crate::dialect::{DialectNote, FiredRule, Library};
-use crate::jsonrpc::{Frame, Side};
+use crate::jsonrpc::{Frame, Side, truncated};
 use crate::recording::patch::{self, Change};
 
 /// Maximum characters of a value in the text output.
@@ -141,9 +141,5 @@ fn method(message: &Value) -> &str {
 }
 
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_SHOWN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    truncated(&value.to_string(), MAX_SHOWN)
 }

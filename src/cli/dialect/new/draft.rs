@@ -14,7 +14,7 @@ use crate::cli::console::counted;
 use crate::cli::dialect::TranslatorPair;
 use crate::conversation::DialectChoice;
 use crate::dialect::{Library, TableFaults};
-use crate::jsonrpc::{Frame, Side, printable};
+use crate::jsonrpc::{Frame, Side, printable, truncated};
 
 /// Longest text, list and object in an example, and longest example, in bytes.
 const MAX_TEXT: usize = 60;
@@ -155,7 +155,7 @@ impl Rule {
             comment(text, &self.why(from));
             if let Some(sample) = group.samples.first() {
                 let members = shortened(group.section.members(sample), &[]).to_string();
-                comment(text, &format!("such as {}", short(&members)));
+                comment(text, &format!("such as {}", truncated(&members, MAX_TEXT)));
             }
             comment(text, &format!("[{section}.{name}]"));
             if guess.is.is_none() {
@@ -263,7 +263,7 @@ impl Rule {
 fn shortened(value: &Value, without: &[String]) -> Value {
     let is_out = |value: &Value| without.iter().any(|one| value == one.as_str());
     match value {
-        Value::String(text) => short(text).into(),
+        Value::String(text) => truncated(text, MAX_TEXT).into(),
         Value::Array(items) => {
             let has_one =
                 |item: &&Value| item.as_object().is_some_and(|all| all.values().any(is_out));
@@ -277,12 +277,5 @@ fn shortened(value: &Value, without: &[String]) -> Value {
             Value::Object(some.collect())
         }
         value => value.clone(),
-    }
-}
-
-fn short(text: &str) -> String {
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }
