@@ -25,6 +25,12 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
     exit::fail(exit::NO_INPUT, &fault)
 }
 
+/// Prints that a file cannot be written, or exists already, and returns the exit code.
+pub(super) fn uncreatable(path: &Path, error: &io::Error) -> ExitCode {
+    let fault = format!("{}: {}", path.display(), explain(error));
+    exit::fail(exit::CANNOT_CREATE, &fault)
+}
+
 /// Our stdout, buffered.
 pub(super) struct Output {
     to: io::BufWriter<Stdout>,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::exit;
+use super::console::uncreatable;
 use super::log_redaction::clean;
 
 /// The tests of one file.
@@ -75,8 +75,7 @@ pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{suites}</testsuites>\n"
     );
-    std::fs::write(path, &*clean(&text))
-        .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+    std::fs::write(path, &*clean(&text)).map_err(|error| uncreatable(path, &error))
 }
 
 /// Text escaped for XML 1.0; characters that XML does not allow become U+FFFD.

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::select::{recording, report_uncreatable, report_unreadable};
-use crate::cli::console::print;
+use super::select::{recording, report_unreadable};
+use crate::cli::console::{print, uncreatable};
 use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
@@ -80,7 +80,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
     };
     let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
-    let refused = |error| report_uncreatable(&to, &error);
+    let refused = |error| uncreatable(&to, &error);
     if to.symlink_metadata().is_ok() {
         return Err(refused(Errno::EXIST.into()));
     }

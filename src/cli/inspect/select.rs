@@ -103,12 +103,6 @@ pub(super) fn report_unusable(path: &Path, misfit: &NotRecording) -> ExitCode {
     }
 }
 
-/// Prints that a file cannot be written, or exists already.
-pub(super) fn report_uncreatable(path: &Path, error: &io::Error) -> ExitCode {
-    let what = format!("{}: {}", path.display(), console::explain(error));
-    exit::fail(exit::CANNOT_CREATE, &what)
-}
-
 /// Prints that a file cannot be read.
 pub(super) fn report_unreadable(path: &Path, error: &io::Error) -> ExitCode {
     let (file, text) = (path.display().to_string(), error.to_string());

@@ -23,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 use super::import::of_capture;
-use super::select::{report_uncreatable, report_unusable};
-use crate::cli::console::{self, note};
+use super::select::report_unusable;
+use crate::cli::console::{self, note, uncreatable};
 use crate::cli::http::{self, ClientUser, Socket};
 use crate::cli::random::{random, random_hex};
 use crate::cli::recordings::{home, locate};
@@ -57,7 +57,7 @@ pub(super) struct Open {
 pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
     if let Some(path) = &args.page {
         let written = fs::write(path, single_file());
-        written.map_err(|error| report_uncreatable(path, &error))?;
+        written.map_err(|error| uncreatable(path, &error))?;
         return Ok(ExitCode::SUCCESS);
     }
     let path = match &args.path {
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
         None => {
             let home = home().map_err(|fault| fault.fail())?;
             // Conversations that are recorded from now on are shown, too.
-            Folder::new(&home, "", 0).map_err(|error| report_uncreatable(&home, &error))?;
+            Folder::new(&home, "", 0).map_err(|error| uncreatable(&home, &error))?;
             home
         }
     };

@@ -12,7 +12,7 @@ use clap::Args;
 use super::options::Play;
 use super::play::Outcome;
 use super::report;
-use crate::cli::console::{Output, counted};
+use crate::cli::console::{Output, counted, uncreatable};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
@@ -141,8 +141,7 @@ fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
         write_line(&mut text, step.from, step.at, frame, is_message);
         text.push(b'\n');
     }
-    std::fs::write(path, text)
-        .map_err(|error| exit::fail(exit::CANNOT_CREATE, &format!("{}: {error}", path.display())))
+    std::fs::write(path, text).map_err(|error| uncreatable(path, &error))
 }
 
 /// Describes the first message of `live` that matches the filter.

@@ -13,10 +13,10 @@ use super::format::{Exported, Format};
 use super::json::{Captured, Devtools, Har, Jsons, Plain};
 use super::pcapng::Pcapng;
 use super::text::{Markdown, Mermaid};
-use crate::cli::console::{Output, note};
+use crate::cli::console::{Output, note, uncreatable};
 use crate::cli::exit;
 use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
-use crate::cli::inspect::select::{Part, Selection, report_uncreatable};
+use crate::cli::inspect::select::{Part, Selection};
 use crate::jsonrpc::Side;
 use crate::observe::recorder::create;
 use crate::recording::{EventKind, Exchanges, Header, View, ViewFilter};
@@ -74,7 +74,7 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
     let file = args
         .out
         .as_ref()
-        .map(|path| create(path).map_err(|error| report_uncreatable(path, &error)));
+        .map(|path| create(path).map_err(|error| uncreatable(path, &error)));
     let (mut file, mut output) = (file.transpose()?, Output::new());
     let mut write = |bytes: &[u8]| match &mut file {
         Some(file) => file.write_all(bytes),

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::capture::Capture;
 use super::formats;
-use crate::cli::console::{self, print};
+use crate::cli::console::{self, print, uncreatable};
 use crate::cli::exit;
-use crate::cli::inspect::select::{report_uncreatable, report_unreadable};
+use crate::cli::inspect::select::report_unreadable;
 use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
 use crate::observe::recorder::{EventEncoder, create};
@@ -66,7 +66,7 @@ pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> 
     let (capture, lines, events) = import(&text, changed.ok(), args.redact, redactor)
         .map_err(|why| exit::fail(exit::DATA, &format!("{}: {why}", args.from.display())))?;
     let done = create(&args.to).and_then(|mut file| file.write_all(&lines));
-    done.map_err(|error| report_uncreatable(&args.to, &error))?;
+    done.map_err(|error| uncreatable(&args.to, &error))?;
     let (form, left_out, guessed) = (capture.format, capture.left_out, capture.guessed);
     if args.json {
         let done = json!({
