@@ -99,7 +99,7 @@ fn every_flag_of_serve_has_its_key() {
         let other = keys.find_map(|(name, key)| (name == flag).then_some(key));
         let mut tables = ["record-", "cluster-"].into_iter();
         let own = tables.find_map(|table| flag.strip_prefix(table));
-        let key = other.unwrap_or(own.unwrap_or(flag));
+        let key = other.or(own).unwrap_or(flag);
         assert!(example.contains(key), "--{flag}: no `{key}` in the example");
     }
     assert!(flags.len() > 33, "{}", flags.len());
