@@ -241,3 +241,19 @@ fn what_cannot_be_drafted_is_refused() {
         assert!(outcome.stderr.contains(why), "{outcome:?}");
     }
 }
+
+#[test]
+fn the_next_command_is_one_for_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let update = json!({"sessionUpdate": "reply", "content": {"type": "text", "text": "Yes"}});
+    let params = json!({"sessionId": "s", "update": update});
+    let message = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    let tape = folder.path().join("tape");
+    fs::write(&tape, format!("{message}\n")).unwrap();
+    let table = folder.path().join("my table.toml");
+    let [tape, table] = [&tape, &table].map(|path| path.to_str().unwrap());
+    let drafted = relay(&["dialect", "new", "x", "--from", tape, "--out", table], "");
+    let next = format!("acp-relay dialect check '{table}'\n");
+    assert!(drafted.stdout.contains(&next), "{drafted:?}");
+    assert!(fs::read_to_string(table).unwrap().contains(&next));
+}

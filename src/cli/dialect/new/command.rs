@@ -99,8 +99,9 @@ fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
         counted(drafted.rules, "rule"),
         counted(drafted.open, "open question"),
     );
-    let shown = printable(file.as_bytes());
-    let text = format!("{shown}: {rules}, {open}\nnext: acp-relay dialect check {shown}\n");
+    let quoted = shell_words::quote(&file);
+    let [shown, quoted] = [&*file, &quoted].map(|text| printable(text.as_bytes()));
+    let text = format!("{shown}: {rules}, {open}\nnext: acp-relay dialect check {quoted}\n");
     Ok(console::print(&text, 0))
 }
 

@@ -91,7 +91,8 @@ pub(super) fn write(
 
 /// What precedes the rules.
 fn head(name: &str, file: &str, recording: &str, found: &Deviations) -> String {
-    let [recording, file] = [recording, file].map(|text| printable(text.as_bytes()));
+    let file = shell_words::quote(file);
+    let [recording, file] = [recording, &file].map(|text| printable(text.as_bytes()));
     let extends = match &*found.dialect {
         "canonical" => String::new(),
         dialect => format!("extends = [{}]\n", quoted(dialect)),
