@@ -30,6 +30,12 @@ pub(super) const AGAIN: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(5);
 const WRITTEN: Duration = Duration::from_secs(2);
 
+/// Between two pings. The third without an answer means another connection, before TCP sends again
+/// what the network has lost: it waits twice as long each time, and leases would end.
+const PING: Duration = Duration::from_secs(3);
+/// Time to connect to a server; then the next one is tried.
+const CONNECTED: Duration = Duration::from_secs(2);
+
 /// What to do about servers without buckets.
 const REMEDY: &str = "Enable JetStream on the servers, and let this account use it";
 
@@ -88,6 +94,8 @@ impl Nats {
             .custom_inbox_prefix(format!("_INBOX_acp_{}", name_part(&settings.name)))
             .subscription_capacity(WAITING)
             .request_timeout(Some(ANSWER))
+            .ping_interval(PING)
+            .connection_timeout(CONNECTED)
             .event_callback(move |event| {
                 on_event(&event, &mut events.lock());
                 std::future::ready(())
