@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::sessions::{Claim, OwnedSessions};
@@ -24,6 +25,9 @@ use crate::transport::{FrameSink, FrameStream, Link, LinkError};
 pub(super) const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 /// Requests whose answer names a new one.
 const OPENS: [&str; 2] = ["session/new", "session/fork"];
+
+/// Time for a client to take the errors after a session was lost.
+const CLOSING: Duration = Duration::from_secs(20);
 
 /// Most sessions of a client.
 const MAX_SESSIONS: usize = 4096;
@@ -47,6 +51,9 @@ struct Shared {
     refused: VecDeque<Frame>,
     /// Of the task that reads, when it waits for a claim.
     reader: Option<Waker>,
+    /// Set when a session was lost: a client that is away then is not awaited, so that another client
+    /// can have the session here again.
+    until: Option<Pin<Box<Sleep>>>,
 }
 
 type Claiming = BoxFuture<'static, Result<Claim, String>>;
@@ -83,6 +90,7 @@ pub(super) fn owned(
         named: None,
         refused: VecDeque::new(),
         reader: None,
+        until: None,
     }));
     Link {
         rx: Box::new(OwnedStream {
@@ -118,6 +126,7 @@ impl Shared {
         if claims.any(|(_, lost)| lost.as_mut().poll(cx).is_ready()) {
             let what = "this host has lost a session of the client: it could not reach NATS for \
                         the time of a lease, or another host has it";
+            self.until.get_or_insert_with(|| Box::pin(sleep(CLOSING)));
             return Poll::Ready(LinkError::Unavailable(what.to_owned()));
         }
         Poll::Pending
@@ -276,9 +285,10 @@ impl FrameSink for OwnedSink {
     ) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
         ready!(shared.poll_ready(cx))?;
-        // The agent has ended, but for this reason; the client may be away for long.
-        if why != CloseReason::Violation {
-            shared.claims.clear();
+        if let Some(until) = &mut shared.until
+            && until.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Ok(()));
         }
         shared.tx.poll_close(cx, why)
     }
