@@ -326,7 +326,8 @@ mod tests {
                 }
             }
             let (bytes, memory) = retained(&stream);
-            prop_assert!(memory <= 8 * bytes + (256 << 10), "{memory} for {bytes}");
+            // Besides what is queued: the buffers of a gap between messages.
+            prop_assert!(memory <= 8 * bytes + (384 << 10), "{memory} for {bytes}");
         }
     }
 
