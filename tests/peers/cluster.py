@@ -607,8 +607,16 @@ def fenced(place):
             process.send_signal(signal.SIGCONT)
     require(took < 30, "it took %.1f s" % took)
     print("  stopped after %.1f s" % took)
-    # The host goes on when NATS is there again.
+    # The host goes on when NATS is there again, and the gateway when it has heard of that.
     place.known(1)
+
+    def begins():
+        try:
+            return Client(dial(address(gateway))).begin()
+        except Failed:
+            # There is no agent yet: try again later.
+            return False
+    print("  clients are served again after %.1f s" % wait_until(begins, WAIT, "the gateway serves no client"))
     client = Client(dial(address(gateway))).begin()
     client.call("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
     client.turn(session)
