@@ -26,12 +26,13 @@ pub(super) const WAITING: usize = 1 << 17;
 /// leader first.
 const TRIES: u32 = 3;
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
-/// Time for an answer of a server, and for one that has written what it was given.
+/// Time for an answer of a server.
 const ANSWER: Duration = Duration::from_secs(5);
+/// Time for a server to acknowledge a write.
 const WRITTEN: Duration = Duration::from_secs(2);
 
-/// Between two pings. The third without an answer means another connection, before TCP sends again
-/// what the network has lost: it waits twice as long each time, and leases would end.
+/// Between two pings. After three without an answer the connection is replaced: TCP doubles its pauses
+/// while packets are lost, and leases would end before it sends again.
 const PING: Duration = Duration::from_secs(3);
 /// Time to connect to a server; then the next one is tried.
 const CONNECTED: Duration = Duration::from_secs(2);

@@ -5,8 +5,8 @@
 //! would make the relay keep 64 KiB for each. What follows a frame is not known when it is cut. So
 //! the rule looks back: when memory has to be replaced while frames still hold it, and less than
 //! half of it was frames, small frames are copied out from then on, until memory was mostly frames
-//! again. Queued frames hold at most a few times their own bytes and one buffer, and a stream of
-//! messages with nothing around them is never copied and needs no allocation. How many bytes may
+//! again. Queued frames hold at most a few times their own bytes and two buffers (the one that shows
+//! the waste, and the next), and a stream of messages with nothing around them is never copied and needs no allocation. How many bytes may
 //! wait is limited elsewhere (see `conversation::Outbox`).
 
 use bytes::{Bytes, BytesMut};

@@ -326,7 +326,7 @@ mod tests {
                 }
             }
             let (bytes, memory) = retained(&stream);
-            // Besides what is queued: the buffers of a gap between messages.
+            // Besides what is queued: two buffers, which a gap between messages has made large.
             prop_assert!(memory <= 8 * bytes + (384 << 10), "{memory} for {bytes}");
         }
     }
