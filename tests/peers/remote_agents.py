@@ -44,7 +44,7 @@ SERVERS = {
     "ts-sdk-1.9.0": (SDK, ["node", HERE / "remote_agent.mjs", SDK], [("http", []), ("ws", [])]),
     "ts-sdk-2.4.0": (SDK2, ["node", HERE / "remote_agent.mjs", SDK2], [("http", []), ("ws", [])]),
     "python-sdk-0.12.1": (PYTHON, [PYTHON, HERE / "remote_agent.py"], [("http", []), ("http", H2), ("ws", [])]),
-    "rust-sdk-5.0.0": (RUST, [RUST, *TURNER], [("http", []), ("http", H2), ("ws", [])]),
+    "rust-sdk-5.2.0": (RUST, [RUST, *TURNER], [("http", []), ("http", H2), ("ws", [])]),
     "goose-1.52.0": (GOOSE, None, [("http", []), ("http", H2), ("ws", [])]),
     "acpremote-1.10.0": (ACPREMOTE, [ACPREMOTE, "expose", "--host", "127.0.0.1", "--port", "{port}", "--", *TURNER],
                          [("ws", [])]),
@@ -67,7 +67,7 @@ NGINX = Path(shutil.which("nginx") or "/usr/sbin/nginx")
 for name, command in (("ts-sdk-1.9.0", [*SERVERS["ts-sdk-1.9.0"][1], "{tls}"]),
                       ("ts-sdk-2.4.0", [*SERVERS["ts-sdk-2.4.0"][1], "{tls}"]),
                       ("python-sdk-0.12.1", [PYTHON, HERE / "remote_agent.py", "{tls}"]),
-                      ("rust-sdk-5.0.0", [RUST, *TURNER])):
+                      ("rust-sdk-5.2.0", [RUST, *TURNER])):
     SERVERS[name + "-tls"] = (SERVERS[name][0], command, TLS_WAYS)
 # nginx keeps all streams open until the server closes them, and buffers nothing.
 NGINX_CONF = """
@@ -307,7 +307,7 @@ def run(relay, name, root):
             wait_for(port)
         elif not server.ready.wait(PATIENCE):
             raise Fault("the server does not start; see %s" % log.name)
-        if name == "rust-sdk-5.0.0-tls":
+        if name == "rust-sdk-5.2.0-tls":
             conf = folder / "nginx.conf"
             conf.write_text(NGINX_CONF % {"folder": folder, "port": port, "tls": tls, "to": server.port})
             nginx = Server([str(NGINX), "-c", str(conf), "-p", str(folder), "-e", "stderr"], env, log)
@@ -365,7 +365,7 @@ def main():
             if not Path(SERVERS[name][0]).exists():
                 print("skipped: %s is not installed" % name)
                 continue
-            if name == "rust-sdk-5.0.0-tls" and not NGINX.exists():
+            if name == "rust-sdk-5.2.0-tls" and not NGINX.exists():
                 print("skipped: nginx is not installed")
                 continue
             for way, what, good in run(asked.relay, name, root):
