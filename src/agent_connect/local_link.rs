@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::api::messages;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, scan};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
 
 /// Requests of one end that may be open.
 const MAX_REQUESTS: usize = 1 << 16;
@@ -136,6 +136,8 @@ impl<P: LocalPeer> FrameStream for Receiver<P> {
         let next = self.frames.poll_recv(cx);
         next.map(|frame| frame.map(|frame| Ok(Decoded::Frame(frame))))
     }
+
+    forward!(self => (); poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 impl<P: LocalPeer> FrameSink for Sender<P> {
@@ -147,6 +149,8 @@ impl<P: LocalPeer> FrameSink for Sender<P> {
         }
         Ok(())
     }
+
+    forward!(self => (); poll_ready, poll_flush);
 
     fn poll_close(
         &mut self,

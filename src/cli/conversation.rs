@@ -2,7 +2,6 @@
 //! conversation, answers a client that gets no agent, and logs the result.
 
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
@@ -21,8 +20,7 @@ use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
 use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PresenceCallback, Restart, Setup,
-    StderrCallback, StopStep,
+    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, Restart, Setup, forward,
 };
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
@@ -305,29 +303,9 @@ fn log_agent_failure(end: &End, tail: &str) {
 }
 
 impl LinkGuard for RestartableHold {
-    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        self.hold.poll_exit(cx)
-    }
-
-    fn signal(&mut self, step: StopStep) {
-        self.hold.signal(step);
-    }
-
-    fn capture_stderr(&mut self, callback: StderrCallback) {
-        self.hold.capture_stderr(callback);
-    }
-
-    fn watch_presence(&mut self, callback: PresenceCallback) {
-        self.hold.watch_presence(callback);
-    }
-
-    fn away(&self) -> Option<(tokio::time::Instant, usize)> {
-        self.hold.away()
-    }
-
-    fn unacknowledged(&self) -> usize {
-        self.hold.unacknowledged()
-    }
+    forward!(self => self.hold;
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
+        stderr_tail);
 
     fn restart(&mut self) -> Option<Restart> {
         let (to, setup) = (self.to.clone(), self.setup.clone());
@@ -339,14 +317,6 @@ impl LinkGuard for RestartableHold {
 
     fn restarts(&self) -> bool {
         true
-    }
-
-    fn log_redaction(&self) -> fn(&str) -> String {
-        self.hold.log_redaction()
-    }
-
-    fn stderr_tail(&self) -> String {
-        self.hold.stderr_tail()
     }
 }
 
@@ -366,21 +336,8 @@ impl AgentHold {
 }
 
 impl LinkGuard for AgentHold {
-    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        self.hold.poll_exit(cx)
-    }
-
-    fn signal(&mut self, step: StopStep) {
-        self.hold.signal(step);
-    }
-
-    fn watch_presence(&mut self, callback: PresenceCallback) {
-        self.hold.watch_presence(callback);
-    }
-
-    fn away(&self) -> Option<(tokio::time::Instant, usize)> {
-        self.hold.away()
-    }
+    forward!(self => self.hold;
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, restarts);
 
     fn restart(&mut self) -> Option<Restart> {
         let restart = self.hold.restart()?;
@@ -390,10 +347,6 @@ impl LinkGuard for AgentHold {
             link.guard = Box::new(Self::over(link.guard, targets));
             Ok(link)
         }))
-    }
-
-    fn restarts(&self) -> bool {
-        self.hold.restarts()
     }
 
     fn log_redaction(&self) -> fn(&str) -> String {

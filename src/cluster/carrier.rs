@@ -20,7 +20,7 @@ use super::parts::{Joined, Joiner, Splitter};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
 use crate::link::{MAX_HEADER, WINDOW};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
 
 /// Most bytes of parts that wait, besides those of one message: a window, and the acknowledgements.
 const MOST: usize = 2 * WINDOW as usize;
@@ -116,6 +116,8 @@ impl FrameStream for CarrierStream {
             }
         }
     }
+
+    forward!(self => (); poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 fn lost(why: String) -> LinkError {

@@ -19,7 +19,7 @@ use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
     CloseReason, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
 };
-use crate::transport::{FrameSink, FrameStream, Link, LinkError};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, forward};
 
 /// Requests that enter a session that there is.
 pub(super) const ENTERS: [&str; 2] = ["session/load", "session/resume"];
@@ -252,30 +252,14 @@ impl FrameStream for OwnedStream {
         }
     }
 
-    fn ended_cleanly(&self) -> bool {
-        self.rx.ended_cleanly()
-    }
-
-    fn has_progressed(&mut self) -> bool {
-        self.rx.has_progressed()
-    }
-
-    fn tells_loss(&self) -> bool {
-        self.rx.tells_loss()
-    }
+    forward!(self => self.rx; ended_cleanly, has_progressed, tells_loss);
 }
 
 impl FrameSink for OwnedSink {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_ready(cx)
-    }
+    forward!(self => self.0.lock(); poll_ready, poll_flush);
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         self.0.lock().send(frame)
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_flush(cx)
     }
 
     fn poll_close(

@@ -6,12 +6,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::owned::ENTERS;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer};
+use crate::jsonrpc::{Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
+use crate::transport::{
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, Presence, PresenceCallback, forward,
+};
 
 /// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
 pub(super) type Find =
@@ -32,6 +34,8 @@ struct Shared {
     moving: Option<BoxFuture<'static, Result<Option<Link>, String>>>,
     held: Option<Frame>,
     reader: Option<Waker>,
+    /// What is told when the connection to the host is lost and restored.
+    watch: Option<Arc<Mutex<PresenceCallback>>>,
 }
 
 /// A half of the link, or its guard.
@@ -50,6 +54,7 @@ pub(super) fn placed(link: Link, limits: &Arc<Limits>, find: Find) -> Link {
         moving: None,
         held: None,
         reader: None,
+        watch: None,
     }));
     let part = || Part(Arc::clone(&shared));
     Link::new(peer, part(), part(), part())
@@ -104,13 +109,24 @@ impl Shared {
         self.link.tx.start_send(frame)
     }
 
+    /// Has the link that is open report to the receiver of [`LinkGuard::watch_presence`].
+    fn watch(&mut self) {
+        if let Some(watch) = self.watch.clone() {
+            let callback = Box::new(move |presence: Presence<'_>| watch.lock()(presence));
+            self.link.guard.watch_presence(callback);
+        }
+    }
+
     /// Ready when the client is where it has to be.
     fn poll_moved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         if let Some(moving) = &mut self.moving {
             let moved = ready!(moving.as_mut().poll(cx));
             self.moving = None;
             match moved {
-                Ok(Some(link)) => self.link = link,
+                Ok(Some(link)) => {
+                    self.link = link;
+                    self.watch();
+                }
                 Ok(None) => {}
                 // The host that is open answers, and knows why not.
                 Err(why) => tracing::warn!("the host of a session is not reached: {why}"),
@@ -137,13 +153,7 @@ impl FrameStream for Part {
         shared.link.rx.poll_next(cx)
     }
 
-    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
-        self.0.lock().link.rx.poll_lost(cx)
-    }
-
-    fn ended_cleanly(&self) -> bool {
-        self.0.lock().link.rx.ended_cleanly()
-    }
+    forward!(self => self.0.lock().link.rx; poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 impl FrameSink for Part {
@@ -163,21 +173,17 @@ impl FrameSink for Part {
         shared.link.tx.poll_flush(cx)
     }
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
-        self.0.lock().link.tx.poll_close(cx, why)
-    }
+    forward!(self => self.0.lock().link.tx; poll_close);
 }
 
 impl LinkGuard for Part {
-    fn away(&self) -> Option<(Instant, usize)> {
-        self.0.lock().link.guard.away()
+    fn watch_presence(&mut self, callback: PresenceCallback) {
+        let mut shared = self.0.lock();
+        shared.watch = Some(Arc::new(Mutex::new(callback)));
+        shared.watch();
     }
 
-    fn unacknowledged(&self) -> usize {
-        self.0.lock().link.guard.unacknowledged()
-    }
+    forward!(self => self.0.lock().link.guard;
+        poll_exit, signal, capture_stderr, away, unacknowledged, log_redaction,
+        restart, restarts, stderr_tail);
 }

@@ -114,97 +114,64 @@ pub enum PeerKind {
     Remote,
 }
 
-/// The frames from a peer. Cancel-safe: a dropped poll loses nothing.
+/// The frames from a peer. Cancel-safe: a dropped poll loses nothing. `()` has ended.
 pub trait FrameStream: Send {
     /// The next frame or framing error; `None` when the peer has ended its stream.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>>;
     /// The error that ended the link, if it shows without reading. Polled while the side is not
     /// read.
-    fn poll_lost(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
-        Poll::Pending
-    }
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError>;
     /// Whether the peer ended its stream deliberately, rather than by a broken connection.
-    fn ended_cleanly(&self) -> bool {
-        true
-    }
+    fn ended_cleanly(&self) -> bool;
     /// Whether bytes have come since the last call, of whole messages or of a part of one.
-    fn has_progressed(&mut self) -> bool {
-        false
-    }
+    fn has_progressed(&mut self) -> bool;
     /// Whether [`FrameStream::ended_cleanly`] also distinguishes a peer that is gone from one that
     /// has ended its stream and still reads.
-    fn tells_loss(&self) -> bool {
-        false
-    }
+    fn tells_loss(&self) -> bool;
 }
 
-/// The frames to a peer, in order.
+/// The frames to a peer, in order. `()` drops them.
 pub trait FrameSink: Send {
     /// Ready when another frame is accepted; until then it writes queued frames to the peer.
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
     /// Queues a frame. Only after `poll_ready` was ready; the queue is bounded.
     ///
     /// # Errors
     /// When the peer is lost.
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError>;
     /// Ready when all queued frames have left the process.
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        Poll::Ready(Ok(()))
-    }
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
     /// Flushes, then ends the stream to the peer: end of file, or a close frame with the reason
     /// `why`.
     fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason)
     -> Poll<Result<(), LinkError>>;
 }
 
-/// The resources of a link. Dropping it releases them at once and completely.
+/// The resources of a link. Dropping it releases them at once and completely. `()` has none.
 pub trait LinkGuard: Send {
     /// Ready when the process behind the link has exited. Other links are never ready.
-    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
-        let _ = cx;
-        Poll::Pending
-    }
+    fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<Exit>;
     /// Signals the whole process tree behind the link, if there is one.
-    fn signal(&mut self, step: StopStep) {
-        let _ = step;
-    }
+    fn signal(&mut self, step: StopStep);
     /// Passes everything that the process writes to stderr to `callback`, beginning with the
     /// earlier output that was kept.
-    fn capture_stderr(&mut self, callback: StderrCallback) {
-        let _ = callback;
-    }
+    fn capture_stderr(&mut self, callback: StderrCallback);
     /// Reports to `callback` when the peer's connection is lost and when it is restored, if the
     /// link outlives connections.
-    fn watch_presence(&mut self, callback: PresenceCallback) {
-        let _ = callback;
-    }
+    fn watch_presence(&mut self, callback: PresenceCallback);
     /// Since when the peer's connection is lost, and the bytes that wait for the next one, if the
     /// link outlives connections.
-    fn away(&self) -> Option<(Instant, usize)> {
-        None
-    }
+    fn away(&self) -> Option<(Instant, usize)>;
     /// How many messages the peer has not acknowledged, where it does.
-    fn unacknowledged(&self) -> usize {
-        0
-    }
+    fn unacknowledged(&self) -> usize;
     /// Redacts the process's output for logs.
-    fn log_redaction(&self) -> fn(&str) -> String {
-        str::to_owned
-    }
+    fn log_redaction(&self) -> fn(&str) -> String;
     /// Opens a further link to the same peer, in place of this one; `None` if that cannot be done.
-    fn restart(&mut self) -> Option<Restart> {
-        None
-    }
+    fn restart(&mut self) -> Option<Restart>;
     /// Whether [`LinkGuard::restart`] can be used.
-    fn restarts(&self) -> bool {
-        false
-    }
+    fn restarts(&self) -> bool;
     /// The end of the process's stderr: at most 4 KiB, control characters escaped.
-    fn stderr_tail(&self) -> String {
-        String::new()
-    }
+    fn stderr_tail(&self) -> String;
 }
 
 /// A further link to the same peer; the error describes why there is none.
@@ -224,9 +191,6 @@ pub enum Presence<'a> {
     /// The connection is restored, from this address.
     Restored(&'a str),
 }
-
-/// A link without resources.
-impl LinkGuard for () {}
 
 /// The steps of stopping a process whose stdin is already closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,6 +233,82 @@ pub enum LinkError {
     /// The byte stream cannot be framed any more.
     #[error("{0}")]
     Framing(Box<FrameError>),
+}
+
+impl FrameStream for () {
+    fn poll_next(&mut self, _cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
+        Poll::Ready(None)
+    }
+
+    fn poll_lost(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
+        Poll::Pending
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        true
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        false
+    }
+
+    fn tells_loss(&self) -> bool {
+        false
+    }
+}
+
+impl FrameSink for () {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(&mut self, _frame: Frame) -> Result<(), LinkError> {
+        Ok(())
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _: CloseReason) -> Poll<Result<(), LinkError>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl LinkGuard for () {
+    fn poll_exit(&mut self, _cx: &mut Context<'_>) -> Poll<Exit> {
+        Poll::Pending
+    }
+
+    fn signal(&mut self, _step: StopStep) {}
+
+    fn capture_stderr(&mut self, _callback: StderrCallback) {}
+
+    fn watch_presence(&mut self, _callback: PresenceCallback) {}
+
+    fn away(&self) -> Option<(Instant, usize)> {
+        None
+    }
+
+    fn unacknowledged(&self) -> usize {
+        0
+    }
+
+    fn log_redaction(&self) -> fn(&str) -> String {
+        str::to_owned
+    }
+
+    fn restart(&mut self) -> Option<Restart> {
+        None
+    }
+
+    fn restarts(&self) -> bool {
+        false
+    }
+
+    fn stderr_tail(&self) -> String {
+        String::new()
+    }
 }
 
 impl LinkError {

@@ -4,7 +4,7 @@
 //! nothing of dialects, sessions or the conversation.
 //!
 //! - `endpoint` parses addresses, `open` holds settings and listeners, `link` the link itself,
-//!   and `open_error` the errors of opening one.
+//!   `forward` what its decorators pass on, and `open_error` the errors of opening one.
 //! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
 //!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
 //! - `ssh` is the standard input and output of an ssh process.
@@ -22,6 +22,7 @@ mod certificate;
 mod clock;
 mod closing;
 mod endpoint;
+mod forward;
 pub mod http;
 mod inherited;
 mod link;
@@ -50,6 +51,7 @@ pub use clock::current_time;
 pub use endpoint::{
     DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol, SshEndpoint,
 };
+pub(crate) use forward::forward;
 pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
 pub use link::{

@@ -33,7 +33,7 @@ use super::process::{self, Child, Process};
 use super::resumable::{self, carrier_limits};
 use super::{
     Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
-    Peer, Setup, SshEndpoint, StderrCallback, StopStep, stream,
+    Peer, Setup, SshEndpoint, forward, stream,
 };
 use crate::jsonrpc::framing::{Decoded, Framing};
 
@@ -291,18 +291,13 @@ impl<R: FrameStream> FrameStream for SshStream<R> {
         Poll::Ready(Some(Err(LinkError::Io { context, source })))
     }
 
-    fn has_progressed(&mut self) -> bool {
-        self.rx.has_progressed()
-    }
+    forward!(self => self.rx; poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 /// It does not report the exit, which is that of ssh and not of the agent.
 impl LinkGuard for Shared {
-    fn signal(&mut self, step: StopStep) {
-        self.0.lock().signal(step);
-    }
-
-    fn capture_stderr(&mut self, callback: StderrCallback) {
-        self.0.lock().capture_stderr(callback);
-    }
+    forward!(self => self.0.lock(); signal, capture_stderr);
+    forward!(self => ();
+        poll_exit, watch_presence, away, unacknowledged, log_redaction, restart, restarts,
+        stderr_tail);
 }

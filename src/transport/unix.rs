@@ -15,7 +15,6 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,11 +29,10 @@ use super::admission::{StreamListener, admit};
 use super::open_error::{self, not_bound};
 use super::stream;
 use super::{
-    Endpoint, FrameStream, IncomingLink, Link, LinkError, Listener, OpenError, OpenErrorKind, Peer,
-    PeerKind, Setup,
+    Endpoint, FrameStream, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
+    Setup, forward,
 };
 use crate::auth::{Credentials, Reachability};
-use crate::jsonrpc::framing::Decoded;
 
 /// Connections that the system queues until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -174,9 +172,7 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
 }
 
 impl FrameStream for ClientStream {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
-        self.0.poll_next(cx)
-    }
+    forward!(self => self.0; poll_next, poll_lost, has_progressed);
 
     fn ended_cleanly(&self) -> bool {
         let mut socket = [PollFd::new(self.0.source().as_ref(), PollFlags::empty())];

@@ -11,8 +11,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::auth::{Gate, Principal, RateLimit};
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, current_time};
+use crate::jsonrpc::{CloseReason, Limits};
+use crate::transport::{FrameSink, FrameStream, Link, LinkError, current_time, forward};
 
 /// From this rate on, which is the default, there is no limit.
 const UNLIMITED: usize = 1 << 30;
@@ -128,23 +128,11 @@ impl FrameStream for GuardedStream {
         self.revoked.load(Ordering::Relaxed) || self.rx.ended_cleanly()
     }
 
-    fn tells_loss(&self) -> bool {
-        self.rx.tells_loss()
-    }
+    forward!(self => self.rx; has_progressed, tells_loss);
 }
 
 impl FrameSink for GuardedSink {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.tx.poll_ready(cx)
-    }
-
-    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        self.tx.start_send(frame)
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.tx.poll_flush(cx)
-    }
+    forward!(self => self.tx; poll_ready, start_send, poll_flush);
 
     fn poll_close(
         &mut self,

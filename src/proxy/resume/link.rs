@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::detached::DetachedConversation;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame};
 use crate::transport::{
-    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback,
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, forward,
 };
 
 /// Shared by a conversation's two halves and the store. No lock is held over an await.
@@ -37,6 +36,9 @@ impl FrameStream for Part {
     fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
         self.0.lock().poll_over(cx)
     }
+
+    // The client's own link is asked before one that breaks is awaited.
+    forward!(self => (); ended_cleanly, has_progressed, tells_loss);
 }
 
 impl FrameSink for Part {
@@ -67,9 +69,10 @@ impl LinkGuard for Part {
         self.0.lock().set_watch(watch);
     }
 
-    fn away(&self) -> Option<(Instant, usize)> {
-        self.0.lock().away()
-    }
+    forward!(self => self.0.lock(); away);
+    forward!(self => ();
+        poll_exit, signal, capture_stderr, unacknowledged, log_redaction, restart, restarts,
+        stderr_tail);
 }
 
 impl Drop for Part {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use crate::jsonrpc::framing::Decoded;
-use crate::transport::{FrameStream, LinkError};
+use crate::transport::{FrameStream, LinkError, forward};
 
 /// A queue with any number of senders and one receiver.
 #[derive(Debug)]
@@ -147,4 +147,6 @@ impl FrameStream for Receiver {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Received>> {
         self.0.poll_take(cx)
     }
+
+    forward!(self => (); poll_lost, ended_cleanly, has_progressed, tells_loss);
 }

@@ -23,7 +23,8 @@ use super::stderr::Stderr;
 use super::{Launch, children, program, watchdog};
 use crate::jsonrpc::Limits;
 use crate::transport::{
-    Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, stream,
+    Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, forward,
+    stream,
 };
 
 /// An agent that was started.
@@ -163,6 +164,8 @@ impl LinkGuard for Process {
     fn stderr_tail(&self) -> String {
         self.stderr.tail()
     }
+
+    forward!(self => (); watch_presence, away, unacknowledged, log_redaction, restart, restarts);
 }
 
 impl Drop for Process {

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::super::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard, OpenError,
-    OpenErrorKind, Peer, PeerKind, QueuedLink,
+    OpenErrorKind, Peer, PeerKind, QueuedLink, forward,
 };
 use super::ReplayAddress;
 use crate::jsonrpc::framing::Decoded;
@@ -178,6 +178,8 @@ impl FrameStream for Receiver {
         let frame = ready!(self.0.poll_recv(cx));
         Poll::Ready(frame.map(|frame| Ok(Decoded::Frame(frame))))
     }
+
+    forward!(self => (); poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 /// An actor that has closed takes what is sent to it, and ignores it.
@@ -190,6 +192,8 @@ impl FrameSink for Sender {
         let _ = self.0.send_item(FromClient::Sends(frame));
         Ok(())
     }
+
+    forward!(self => (); poll_flush);
 
     fn poll_close(
         &mut self,
@@ -209,4 +213,8 @@ impl LinkGuard for Guard {
         let live = self.live.as_ref();
         live.map(|live| live.stderr_tail()).unwrap_or_default()
     }
+
+    forward!(self => ();
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
+        restart, restarts);
 }

@@ -7,11 +7,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::end::LinkEnd;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame};
+use crate::jsonrpc::CloseReason;
 use crate::transport::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, StderrCallback,
-    StopStep,
+    forward,
 };
 
 /// An end, shared by the halves of a link and the table of links. No lock is held over an await.
@@ -41,27 +40,13 @@ pub(super) fn link(end: &Shared, peer: Peer, ended: impl Fn() + Send + 'static) 
 }
 
 impl FrameStream for Half {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
-        self.0.lock().poll_next(cx)
-    }
-
-    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
-        self.0.lock().poll_lost(cx)
-    }
-
-    fn ended_cleanly(&self) -> bool {
-        self.0.lock().ended_cleanly()
-    }
+    forward!(self => self.0.lock(); poll_next, poll_lost, ended_cleanly);
+    // It has signs of life of its own.
+    forward!(self => (); has_progressed, tells_loss);
 }
 
 impl FrameSink for Half {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.0.lock().poll_ready(cx)
-    }
-
-    fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        self.0.lock().start_send(frame)
-    }
+    forward!(self => self.0.lock(); poll_ready, start_send);
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
         self.0.lock().poll_flush(cx).map(Ok)
@@ -97,9 +82,8 @@ impl LinkGuard for Guard {
         self.end.lock().state.sent().len()
     }
 
-    fn signal(&mut self, step: StopStep) {
-        self.end.lock().signal(step);
-    }
+    forward!(self => self.end.lock(); signal);
+    forward!(self => (); poll_exit, log_redaction, restart, restarts, stderr_tail);
 }
 
 impl Drop for Guard {

@@ -18,7 +18,7 @@ use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome,
 };
-use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind};
+use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind, forward};
 
 /// The links of a relay.
 #[derive(Debug, Default)]
@@ -223,17 +223,7 @@ impl FrameStream for Begun {
         }
     }
 
-    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
-        self.rx.poll_lost(cx)
-    }
-
-    fn ended_cleanly(&self) -> bool {
-        self.rx.ended_cleanly()
-    }
-
-    fn tells_loss(&self) -> bool {
-        self.rx.tells_loss()
-    }
+    forward!(self => self.rx; poll_lost, ended_cleanly, has_progressed, tells_loss);
 }
 
 /// Begins an attachment with the server's greeting.

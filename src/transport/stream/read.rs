@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::buffer_pool::BufferPool;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
-use crate::transport::{FrameStream, LinkError, Setup};
+use crate::transport::{FrameStream, LinkError, Setup, forward};
 
 /// The framing the peer uses, detected by the reader of a link and used by its writer.
 pub(super) type PeerFraming = Arc<OnceLock<Framing>>;
@@ -151,6 +151,8 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
     fn has_progressed(&mut self) -> bool {
         std::mem::take(&mut self.has_progressed)
     }
+
+    forward!(self => (); poll_lost, ended_cleanly, tells_loss);
 }
 
 impl<R> ReadBuffer<R> {

@@ -28,7 +28,7 @@ use crate::transport::http::client::HttpClient;
 use crate::transport::resumable::{self, SUBPROTOCOL};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
-    Links, OpenError, Peer, Setup,
+    Links, OpenError, Peer, Setup, forward,
 };
 
 /// Binary messages that are skipped before the link is closed with 1003.
@@ -197,12 +197,12 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Half<S> {
     fn has_progressed(&mut self) -> bool {
         mem::take(&mut self.connection.lock().has_progressed)
     }
+
+    forward!(self => (); tells_loss);
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Half<S> {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.connection.lock().poll_ready(cx)
-    }
+    forward!(self => self.connection.lock(); poll_ready, poll_flush);
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
         if frame.is_text() {
@@ -212,10 +212,6 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Half<S> {
         } else {
             self.start_message(Data::Text, frame.into_bytes())
         }
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.connection.lock().poll_flush(cx)
     }
 
     fn poll_close(

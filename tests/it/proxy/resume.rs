@@ -42,8 +42,20 @@ impl FrameStream for Breaks {
         self.0.poll_next(cx)
     }
 
+    fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        self.0.poll_lost(cx)
+    }
+
     fn ended_cleanly(&self) -> bool {
         false
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        self.0.has_progressed()
+    }
+
+    fn tells_loss(&self) -> bool {
+        self.0.tells_loss()
     }
 }
 

@@ -19,11 +19,13 @@ use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
 use acp_relay::observe::{Event, Observer, Observers};
 use acp_relay::proxy::{self, End, StopSignals};
-use acp_relay::transport::{CloseReason, Link, LinkGuard, PeerKind, StopStep};
+use acp_relay::transport::{
+    CloseReason, Link, LinkGuard, PeerKind, PresenceCallback, Restart, StderrCallback, StopStep,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::link;
 
@@ -288,6 +290,30 @@ impl LinkGuard for Watched {
 
     fn stderr_tail(&self) -> String {
         "last words".to_owned()
+    }
+
+    fn capture_stderr(&mut self, _callback: StderrCallback) {}
+
+    fn watch_presence(&mut self, _callback: PresenceCallback) {}
+
+    fn away(&self) -> Option<(Instant, usize)> {
+        None
+    }
+
+    fn unacknowledged(&self) -> usize {
+        0
+    }
+
+    fn log_redaction(&self) -> fn(&str) -> String {
+        str::to_owned
+    }
+
+    fn restart(&mut self) -> Option<Restart> {
+        None
+    }
+
+    fn restarts(&self) -> bool {
+        false
     }
 }
 

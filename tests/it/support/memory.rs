@@ -104,6 +104,22 @@ impl FrameStream for Receiver {
         };
         Poll::Ready(Some(Ok(cut)))
     }
+
+    fn poll_lost(&mut self, _cx: &mut Context<'_>) -> Poll<LinkError> {
+        Poll::Pending
+    }
+
+    fn ended_cleanly(&self) -> bool {
+        true
+    }
+
+    fn has_progressed(&mut self) -> bool {
+        false
+    }
+
+    fn tells_loss(&self) -> bool {
+        false
+    }
 }
 
 impl FrameSink for Sender {

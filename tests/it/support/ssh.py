@@ -13,6 +13,8 @@ FAILURES = {
               "me@denied: Permission denied (publickey).",
     "changed": "Host key verification failed.",
 }
+# Of the host `slow`, in bytes a second.
+RATE = int(os.environ.get("SLOW_RATE", 128 << 10))
 # What a host does before the command line.
 PREFIXES = {
     "chatty": "echo Welcome; echo '{\"not\": \"a message\"}'; printf 'half a line'; ",
@@ -32,11 +34,29 @@ def ssh(place, calls, words):
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(place)
         command = PREFIXES.get(host, "") + command
+        if host == "slow":
+            slow_down()
         socket.send_fds(line, [command.encode()], [0, 1, 2])
         # So that only the other side holds them.
         for file in (0, 1, 2):
             os.close(file)
         return int(line.recv(16) or 255)
+
+# Carries stdin and stdout at RATE bytes a second from now on.
+def slow_down():
+    def carry(source, target):
+        while data := os.read(source, RATE // 8):
+            os.write(target, data)
+            time.sleep(0.125)
+        os.close(target)
+    for file in (0, 1):
+        read, write = os.pipe()
+        own = os.dup(file)
+        far, near = (read, write) if file == 0 else (write, read)
+        os.dup2(far, file)
+        os.close(far)
+        source, target = (own, near) if file == 0 else (near, own)
+        threading.Thread(target=carry, args=(source, target), daemon=True).start()
 
 def login(line):
     with line:

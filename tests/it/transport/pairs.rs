@@ -49,8 +49,8 @@ pub(super) fn schemes() -> Vec<&'static str> {
         ["stdio", "replay"].contains(&scheme) || scheme.contains("http") && scheme != "http"
     };
     let here = all.filter(|scheme| !elsewhere(scheme));
-    // A resumable link over WebSockets.
-    let here: Vec<_> = here.chain(["link"]).collect();
+    // A resumable link over WebSockets, and a Unix socket whose first message is looked at.
+    let here: Vec<_> = here.chain(["link", "begun"]).collect();
     assert!(here.len() >= 6, "{here:?}");
     here
 }
@@ -59,7 +59,7 @@ pub(super) fn schemes() -> Vec<&'static str> {
 pub(super) fn listening() -> Vec<&'static str> {
     schemes()
         .into_iter()
-        .filter(|scheme| !["exec", "http", "ssh"].contains(scheme))
+        .filter(|scheme| !["exec", "http", "ssh", "begun"].contains(scheme))
         .collect()
 }
 
@@ -68,7 +68,11 @@ pub(super) fn place(scheme: &str, limits: &Limits, dir: &TempDir) -> (Endpoint, 
     let mut setup = setup_with(limits.clone());
     let endpoint = match scheme {
         "tcp" => "tcp://127.0.0.1:0".to_owned(),
-        "unix" => format!("unix:{}", dir.path().join("s").display()),
+        "unix" | "begun" => {
+            setup.detects_links = scheme == "begun";
+            setup.links = setup.detects_links.then(Default::default);
+            format!("unix:{}", dir.path().join("s").display())
+        }
         "ws" => "ws://127.0.0.1:0".to_owned(),
         "link" => {
             authenticate(&mut setup);
@@ -131,9 +135,18 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
         setup.launch.env = vec![("PATH".into(), path.into())];
         address = "ssh://devbox".parse().unwrap();
     }
-    let connecting = registry::connect(&address, &setup);
-    let (client, server) = tokio::join!(connecting, accept(&mut *listener));
-    let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
+    let connecting = async {
+        let client = registry::connect(&address, &setup).await;
+        let mut client = client.unwrap_or_else(|fault| panic!("{fault}"));
+        if scheme == "begun" {
+            send(&mut *client.tx, INITIALIZE).await.unwrap();
+        }
+        client
+    };
+    let (mut client, mut server) = tokio::join!(connecting, accept(&mut *listener));
+    if scheme == "begun" {
+        assert_eq!(received(&mut *server.rx).await, Frame::from(INITIALIZE));
+    }
     if child {
         // The test harness of the second process prints lines of its own first.
         while received(&mut *client.rx).await != Frame::from("ready") {}

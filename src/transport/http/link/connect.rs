@@ -22,7 +22,7 @@ use crate::transport::http::client::HttpClient;
 use crate::transport::http::queue::{Queue, Receiver};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, HttpEndpoint, Link, LinkError, LinkGuard, OpenError,
-    OpenErrorKind, Peer, Setup, open_error,
+    OpenErrorKind, Peer, Setup, forward, open_error,
 };
 
 /// Time for queued messages to be posted once the relay's side has ended.
@@ -44,7 +44,11 @@ struct Sender {
 }
 
 /// Ends the link when it is dropped.
-impl LinkGuard for DropGuard {}
+impl LinkGuard for DropGuard {
+    forward!(self => ();
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
+        restart, restarts, stderr_tail);
+}
 
 /// Opens a link over Streamable HTTP. The connection itself is opened by the client's `initialize`;
 /// that the server is there is checked before.
@@ -174,6 +178,9 @@ impl FrameSink for Sender {
         lane.put(message, bytes);
         Ok(())
     }
+
+    // What is queued is posted by the task.
+    forward!(self => (); poll_flush);
 
     /// Ends both lanes, then waits until their messages are posted and the connection is deleted.
     fn poll_close(

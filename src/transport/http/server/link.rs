@@ -10,7 +10,7 @@ use super::streams::CONNECTION;
 use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
 use crate::transport::http::port::caller::AuthenticatedClient;
 use crate::transport::http::queue::Receiver;
-use crate::transport::{FrameSink, Link, LinkError, Peer};
+use crate::transport::{FrameSink, Link, LinkError, Peer, forward};
 
 /// Sends messages to the client.
 struct Sender {
@@ -79,6 +79,9 @@ impl FrameSink for Sender {
         }
         Ok(())
     }
+
+    // What is queued waits for the client's requests.
+    forward!(self => (); poll_flush);
 
     /// Waits until the client has read all queued messages and the streams have ended.
     fn poll_close(
