@@ -14,7 +14,7 @@ FAILURES = {
     "changed": "Host key verification failed.",
 }
 # Of the host `slow`, in bytes a second.
-RATE = int(os.environ.get("SLOW_RATE", 128 << 10))
+RATE = int(os.environ.get("SLOW_RATE", 64 << 10))
 # What a host does before the command line.
 PREFIXES = {
     "chatty": "echo Welcome; echo '{\"not\": \"a message\"}'; printf 'half a line'; ",
