@@ -197,11 +197,13 @@ impl Gateway {
         let (purpose, until) = (Purpose::Resume, Instant::now() + limits.handshake / 2);
         loop {
             let found = self.directory.lock().find(host, Instant::now());
-            let opened = match found {
-                Some(to) => self.open(&to, who, agent, purpose, limits).await,
-                None => Err(NotOpened::Later("the host is not known".to_owned())),
-            };
-            match opened {
+            // A host that could not say what it has for long may still answer, and knows best what has
+            // become of the link.
+            let to = found.unwrap_or_else(|| Placement {
+                host: host.to_owned(),
+                address: None,
+            });
+            match self.open(&to, who, agent, purpose, limits).await {
                 // What a gateway heard before it started or was connected again may be old.
                 Err(NotOpened::Later(_)) if self.is_forgotten(host).await => {
                     return Err(NotOpened::Gone);

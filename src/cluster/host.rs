@@ -24,6 +24,7 @@ use super::sessions::{OwnedSessions, SessionDirectory};
 use super::ticket::{Claims, Purpose, Verifier};
 use crate::auth::{ONLY_AGENT, PassSource, Principal};
 use crate::jsonrpc::{Limits, printable};
+use crate::transport::process::Lease;
 use crate::transport::{
     AcceptFuture, Endpoint, IncomingLink, Link, LinkPlace, Links, ListenFuture, Listener,
     OpenError, OpenErrorKind, Peer, Setup, Workers, current_time,
@@ -151,10 +152,11 @@ impl Host {
         self.changed.notify_one();
     }
 
-    /// The link of a client of `agent`, whose sessions are this host's as long as it lives.
+    /// The link of a client of `agent`, whose sessions are this host's as long as it lives. The agent's
+    /// process was started with that lease.
     #[must_use]
-    pub fn own(&self, client: Link, agent: &str, limits: &Arc<Limits>) -> Link {
-        owned(client, Arc::clone(&self.sessions), agent, limits)
+    pub fn own(&self, client: Link, agent: &str, lease: Lease, limits: &Arc<Limits>) -> Link {
+        owned(client, Arc::clone(&self.sessions), agent, lease, limits)
     }
 
     /// Says what it has, and renews its claims, until the future is dropped.

@@ -12,13 +12,14 @@ use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use super::sessions::{Claim, OwnedSessions};
+use super::sessions::{Claim, LEAST_STOP, OwnedSessions};
 use crate::auth::Principal;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{
     CloseReason, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
 };
+use crate::transport::process::Lease;
 use crate::transport::{FrameSink, FrameStream, Link, LinkError, forward};
 
 /// Requests that enter a session that there is.
@@ -26,7 +27,7 @@ pub(super) const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 /// Requests whose answer names a new one.
 const OPENS: [&str; 2] = ["session/new", "session/fork"];
 
-/// Time for a client to take the errors after a session was lost.
+/// Time for a client to be told that a session was lost.
 const CLOSING: Duration = Duration::from_secs(20);
 
 /// Most sessions of a client.
@@ -39,6 +40,7 @@ struct Shared {
     agent: String,
     /// The time in which the agent is stopped.
     stop: Duration,
+    lease: Lease,
     tx: Box<dyn FrameSink>,
     scanner: Scanner,
     claims: Vec<(Claim, Pin<Box<WaitForCancellationFutureOwned>>)>,
@@ -65,12 +67,13 @@ struct OwnedStream {
 
 struct OwnedSink(Arc<Mutex<Shared>>);
 
-/// The link of a client of `agent`, whose sessions are claimed. A client without a principal has
+/// The link of a client of `agent`, whose sessions are claimed, and whose process has that lease. A client without a principal has
 /// none that another one could enter.
 pub(super) fn owned(
     client: Link,
     sessions: Arc<OwnedSessions>,
     agent: &str,
+    lease: Lease,
     limits: &Arc<Limits>,
 ) -> Link {
     let Some(who) = client.peer.principal.clone() else {
@@ -81,7 +84,8 @@ pub(super) fn owned(
         who,
         agent: agent.to_owned(),
         // Its stdin is closed, then come two signals.
-        stop: limits.stop_grace * 2 + Duration::from_secs(2),
+        stop: (limits.stop_grace * 2 + Duration::from_secs(2)).max(LEAST_STOP),
+        lease,
         tx: client.tx,
         scanner: Scanner::new(Arc::clone(limits)),
         claims: Vec::new(),
@@ -109,7 +113,8 @@ impl Shared {
             return Box::pin(std::future::ready(Err(why)));
         }
         let (sessions, who) = (Arc::clone(&self.sessions), Arc::clone(&self.who));
-        Box::pin(sessions.claim(who, session.to_owned(), self.agent.clone(), self.stop))
+        let (agent, lease) = (self.agent.clone(), self.lease.clone());
+        Box::pin(sessions.claim(who, session.to_owned(), agent, self.stop, lease))
     }
 
     fn hold(&mut self, claim: Claim) {
@@ -127,6 +132,9 @@ impl Shared {
             let what = "this host has lost a session of the client: it could not reach NATS for \
                         the time of a lease, or another host has it";
             self.until.get_or_insert_with(|| Box::pin(sleep(CLOSING)));
+            // The client does not wait until the agent has stopped; one that is away is told when it
+            // comes back.
+            let _ = self.tx.poll_close(cx, CloseReason::SessionLost);
             return Poll::Ready(LinkError::Unavailable(what.to_owned()));
         }
         Poll::Pending
@@ -268,12 +276,13 @@ impl FrameSink for OwnedSink {
         why: CloseReason,
     ) -> Poll<Result<(), LinkError>> {
         let mut shared = self.0.lock();
-        ready!(shared.poll_ready(cx))?;
-        if let Some(until) = &mut shared.until
-            && until.as_mut().poll(cx).is_ready()
-        {
-            return Poll::Ready(Ok(()));
+        if let Some(until) = &mut shared.until {
+            if until.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            return shared.tx.poll_close(cx, CloseReason::SessionLost);
         }
+        ready!(shared.poll_ready(cx))?;
         shared.tx.poll_close(cx, why)
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! **A session has one owner.** It is claimed before a request that enters it reaches an agent, and
 //! the claim is renewed. A host that could not renew a claim stops the agent in time to be done when
-//! the servers forget the claim, by its own clock and counted from before the renewal was sent.
+//! the servers forget the claim, by its own clock and counted from before the renewal was sent. A host
+//! that is stopped (SIGSTOP) cannot do that: then the watchdogs of its agents do, which know the time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,9 +26,15 @@ use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::record::VERSION;
 use crate::auth::Principal;
 use crate::transport::OpenError;
+use crate::transport::process::Lease;
 
 /// The bucket of sessions.
 const SESSIONS: &str = "acp_sessions";
+/// How long an agent may run after its session was renewed, if this process does not end it: SIGKILL
+/// comes 2 s later.
+const AGENT_LEASE: Duration = LEASE.saturating_sub(Duration::from_secs(3));
+/// The time that a host keeps at least to stop an agent, so that it does that itself while it runs.
+pub(super) const LEAST_STOP: Duration = Duration::from_secs(5);
 /// Between two looks at the leases.
 const LOOK: Duration = Duration::from_secs(1);
 /// Renewals that are under way at a time.
@@ -71,11 +78,14 @@ struct Owned {
     users: usize,
     /// The time in which its agent is stopped.
     stop: Duration,
+    /// Those of the agents that have it.
+    leases: Vec<Lease>,
 }
 
 /// A claim to a session, which is given up when it is dropped.
 pub(super) struct Claim {
     key: String,
+    lease: Lease,
     sessions: Arc<OwnedSessions>,
     /// Cancelled when the session is not this host's any more.
     pub(super) lost: CancellationToken,
@@ -127,7 +137,8 @@ impl OwnedSessions {
         })
     }
 
-    /// Claims a session for this host, which needs the time `stop` to stop the agent.
+    /// Claims a session for this host, which needs the time `stop` to stop the agent; `lease` is the
+    /// agent's.
     ///
     /// # Errors
     /// It is another host's, the servers do not answer, or `stop` leaves no time for renewals.
@@ -137,12 +148,13 @@ impl OwnedSessions {
         session: String,
         agent: String,
         stop: Duration,
+        lease: Lease,
     ) -> Result<Claim, String> {
         if stop + 2 * RENEWAL > LEASE {
             return Err("the limit stop-grace of its agent is more than 9 s".to_owned());
         }
         let key = key(&who, &session);
-        if let Some(claim) = self.again(&key, stop)? {
+        if let Some(claim) = self.again(&key, stop, &lease)? {
             return Ok(claim);
         }
         let record = SessionRecord {
@@ -164,11 +176,12 @@ impl OwnedSessions {
             lost: CancellationToken::new(),
             users: 0,
             stop,
+            leases: Vec::new(),
         });
         // Another client may have claimed it at the same time.
         own.revision = own.revision.max(revision);
         drop(owned);
-        let claim = self.again(&key, stop)?;
+        let claim = self.again(&key, stop, &lease)?;
         claim.ok_or_else(|| "it was lost just now".to_owned())
     }
 
@@ -200,7 +213,12 @@ impl OwnedSessions {
     ///
     /// # Errors
     /// It was lost, and an agent that had it may still run.
-    fn again(self: &Arc<Self>, key: &str, stop: Duration) -> Result<Option<Claim>, String> {
+    fn again(
+        self: &Arc<Self>,
+        key: &str,
+        stop: Duration,
+        lease: &Lease,
+    ) -> Result<Option<Claim>, String> {
         let mut owned = self.owned.lock();
         let Some(own) = owned.get_mut(key) else {
             return Ok(None);
@@ -210,8 +228,11 @@ impl OwnedSessions {
         }
         own.users += 1;
         own.stop = own.stop.max(stop);
+        own.leases.push(lease.clone());
+        lease.extend(own.renewed + AGENT_LEASE);
         Ok(Some(Claim {
             key: key.to_owned(),
+            lease: lease.clone(),
             lost: own.lost.clone(),
             sessions: Arc::clone(self),
         }))
@@ -296,6 +317,9 @@ impl OwnedSessions {
         if let Some(own) = self.owned.lock().get_mut(key) {
             own.revision = revision;
             own.renewed = at;
+            for lease in &own.leases {
+                lease.extend(at + AGENT_LEASE);
+            }
         }
     }
 }
@@ -307,6 +331,9 @@ impl Drop for Claim {
             return;
         };
         own.users = own.users.saturating_sub(1);
+        if let Some(at) = own.leases.iter().position(|lease| *lease == self.lease) {
+            own.leases.swap_remove(at);
+        }
         if own.users > 0 {
             return;
         }

@@ -16,6 +16,8 @@ pub enum CloseReason {
     Unrecorded,
     /// The same client has reconnected over another link.
     Replaced,
+    /// A session of the client belongs to another machine now, or to none.
+    SessionLost,
     /// The peer is no longer admitted.
     Unauthorized,
     /// The peer broke the protocol of its transport, or a limit.

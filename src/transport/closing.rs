@@ -18,6 +18,10 @@ pub(super) const fn code(why: CloseReason) -> (u16, &'static str) {
         CloseReason::Unrecorded => (1011, "the conversation cannot be recorded"),
         // 4000 to 4999 are free for applications (7.4.2).
         CloseReason::Replaced => (4409, "the client reconnected over another connection"),
+        CloseReason::SessionLost => (
+            4410,
+            "session_lost: this host could not renew its claim to the session; load it again",
+        ),
         CloseReason::Unauthorized => (UNAUTHORIZED, "the credentials are no longer valid"),
         CloseReason::Shutdown => (1001, "the relay is shutting down"),
         CloseReason::Violation => (1008, "protocol violation"),

@@ -334,6 +334,7 @@ fn close_text(why: CloseReason) -> &'static str {
         CloseReason::Shutdown => "shutdown",
         CloseReason::Unrecorded => "unrecorded",
         CloseReason::Replaced => "replaced",
+        CloseReason::SessionLost => "session lost",
         CloseReason::Unauthorized => "unauthorized",
         CloseReason::Violation => "violation",
     }

@@ -118,13 +118,24 @@ class Balancer:
         self.ports, self.random, self.hides = ports, random, hides
         self.sock = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = self.sock.getsockname()[1]
+        self.open, self.is_cut = set(), False
         threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True).start()
 
     async def _serve(self):
+        self.loop = asyncio.get_running_loop()
         await asyncio.start_server(self._accept, sock=self.sock)
         await asyncio.Event().wait()
 
+    def cut(self, is_cut=True):
+        """Ends all connections, and refuses further ones."""
+        self.is_cut = is_cut
+        for end in list(self.open) if is_cut else ():
+            self.loop.call_soon_threadsafe(end.abort)
+
     async def _accept(self, reads, writes):
+        if self.is_cut:
+            return writes.transport.abort()
+        self.open.add(writes.transport)
         for port in sample(self.ports, len(self.ports)) if self.random else list(self.ports):
             try:
                 ends = await asyncio.wait_for(asyncio.open_connection("127.0.0.1", port), 5)
@@ -132,6 +143,7 @@ class Balancer:
                 continue
             await asyncio.gather(self._pump(reads, ends[1], self.hides), self._pump(ends[0], writes))
             break
+        self.open.discard(writes.transport)
         writes.close()
 
     @staticmethod
@@ -177,10 +189,12 @@ class Place:
             # Hosts may not create the buckets.
             self.cluster("status")
 
-    def server(self, number):
-        """Starts a server. Each uses another address for each of the others, so that it can be cut off."""
-        config = 'listen: "0.0.0.0:%d"\nhttp: "127.0.0.1:%d"\nserver_name: n%d\njetstream { store_dir: "%s" }\n' % (
-            self.ports[number], self.webs[number], number, self.folder / ("nats%d" % number))
+    def server(self, number, stores=True):
+        """Starts a server, without JetStream if it does not store. Each uses another address for each of the others, so that it can be cut off."""
+        config = 'listen: "0.0.0.0:%d"\nhttp: "127.0.0.1:%d"\nserver_name: n%d\n' % (
+            self.ports[number], self.webs[number], number)
+        if stores:
+            config += 'jetstream { store_dir: "%s" }\n' % (self.folder / ("nats%d" % number))
         if len(self.ports) > 1:
             others = ", ".join('"nats://127.3.%d.%d:%d"' % (number, other, route)
                                for other, route in enumerate(self.routes) if other != number)
@@ -606,7 +620,9 @@ def fenced(place):
         for process in place.nats:
             process.send_signal(signal.SIGCONT)
     require(took < 30, "it took %.1f s" % took)
-    print("  stopped after %.1f s" % took)
+    code = client.relay.process.wait(WAIT)
+    require(code == 69, "connect exits with %s" % code)
+    print("  stopped after %.1f s: %s" % (took, client.relay.output[-1]))
     # The host goes on when NATS is there again, and the gateway when it has heard of that.
     place.known(1)
 
@@ -620,6 +636,79 @@ def fenced(place):
     client = Client(dial(address(gateway))).begin()
     client.call("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
     client.turn(session)
+    require(host.process.poll() is None, "the host has ended")
+
+
+def lost(place):
+    """A client that is away while its host loses its session is told when it comes back, without JetStream, too."""
+    for what in ("at once", "later"):
+        host, gateway = place.host(options=["--limit", "stop-grace=1s"]), place.gateway()
+        served(place, gateway)
+        balancer = Balancer([gateway.web])
+        client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port).begin()
+        session = client.session()
+        if what == "later":
+            sent = client.prompt(session, "100000 10 0.01")
+        balancer.cut()
+        # A majority of the servers goes; a single one begins without what it stores, as with a full disk.
+        ended = list(range(1, len(place.nats))) or [0]
+        for number in ended:
+            place.nats[number].kill()
+            place.nats[number].wait()
+        if len(place.nats) == 1:
+            place.nats[0] = place.server(0, stores=False)
+        took = wait_until(lambda: not alive(session), 35, "the agent runs on")
+        if what == "later":
+            # Until the gateway has forgotten the host, and the host the link.
+            time.sleep(25)
+        begun = time.monotonic()
+        balancer.cut(False)
+        if what == "later":
+            error = client.answer(sent, 60)["error"]
+            require(error["code"] == -32050, error)
+            print("  the open turn: %s" % error["message"])
+        code, output = client.relay.process.wait(60), "\n".join(client.relay.output)
+        require(code == 69, "connect exits with %s: %s" % (code, output))
+        require(what == "later" or "session_lost" in output, output)
+        print("  agent stopped after %.1f s; a client that is back %s ends %.1f s later: %s" % (
+            took, what, time.monotonic() - begun, client.relay.output[-1]))
+        for number in ended:
+            place.nats[number].kill()
+            place.nats[number].wait()
+            place.nats[number] = place.server(number)
+        for number in range(len(place.nats)):
+            wait_until(lambda: place.healthy(number), 2 * WAIT, "a server is not healthy")
+        for relay in (host, gateway):
+            relay.stop()
+        place.known(0)
+
+
+def frozen(place):
+    """The agents of a host that is stopped (SIGSTOP) end before another host can have their sessions."""
+    host, gateway = place.host(), place.gateway()
+    served(place, gateway)
+    client = Client(dial(address(gateway))).begin()
+    session = client.session()
+    # The claim is renewed meanwhile.
+    time.sleep(12)
+    host.process.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    try:
+        other = place.host()
+        # Renewed at most 6 s before.
+        took = wait_until(lambda: not alive(session), 35, "the agent runs on")
+        print("  ended after %.1f s" % took)
+        place.known(1)
+        again = Client(dial(address(gateway))).begin()
+        load = {"sessionId": session, "cwd": "/tmp", "mcpServers": []}
+        wait_until(lambda: "result" in again.answer(again.send("session/load", **load)), WAIT, "no host takes the session")
+        print("  the next host has the session after %.1f s" % (time.monotonic() - begun))
+        require(again.agent == other.agent, "another agent: %s" % again.agent)
+        again.turn(session, 3)
+        require(not (place.folder / "sessions-goose/overlaps").exists(), "two agents had the session")
+    finally:
+        host.process.send_signal(signal.SIGCONT)
+    place.known(2)
     require(host.process.poll() is None, "the host has ended")
 
 
@@ -746,7 +835,7 @@ def slow(place):
 
 
 CHECKS = [transports, killed_gateway, rolling, placement, full, patient, broken, copies, trusted, living_sessions,
-          killed_host, fenced]
+          killed_host, fenced, lost, frozen]
 # Those that load the machine.
 LOADING = [stalled, slow, measured, crowded]
 
@@ -784,7 +873,7 @@ def main():
                 place = Place(asked.bin, Path(folder), asked.servers, asked.permissions)
                 check(place)
                 print("  ok", flush=True)
-            except (Failed, OSError, TimeoutError) as error:
+            except (Failed, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
                 failed += 1
                 print("  FAILED: %s" % error)
                 for relay in place.relays if place else ():

@@ -8,9 +8,9 @@
 
     conversations = acp-relay connect - 2 gateways - 3 nats-servers (or directly) - 4 hosts = cluster_agent.py
 
-A process of each kind is killed at random and started again, or, with --cuts, cut off from the servers by
-nftables. Every conversation has numbered messages in both directions and two open requests. Beside them, clients
-race for sessions. A run passes when conversations on hosts that live lose nothing, and nothing in them is doubled or
+A process of each kind is killed at random and started again, and a host is stopped (SIGSTOP); or, with --cuts, they
+are cut off from the servers by nftables. Every conversation has numbered messages in both directions and two open
+requests. Beside them, clients race for sessions. A run passes when conversations on hosts that live lose nothing, and nothing in them is doubled or
 reordered; when each request that is open on a host that was killed gets one error within the lease, and its session
 continues on another one; when no agent outlives its host; and when no session has two owners. All of it runs in a
 network of its own. Prints the seed, and a table at the end.
@@ -349,7 +349,7 @@ class Scene:
         self.place = Place(asked.bin, folder, asked.servers)
         self.place.env.update(self.mark.env)
         self.balancers = [Balancer(self.place.ports, hides=hides)] if hides else []
-        self.network = Network() if any("kill" not in kind for kind in asked.kinds) else None
+        self.network = Network() if any(kind.startswith(("cut", "parts")) for kind in asked.kinds) else None
 
     def start(self):
         self.balancer = Balancer([], random=True)
@@ -443,9 +443,18 @@ class Scene:
             os.kill(pid, signal.SIGKILL)
 
     async def freeze_host(self):
-        """Stops a host, so that its agents run longer than its leases."""
+        """Stops a host (SIGSTOP) for longer than its leases: its agents have to end before these."""
+        host = self.chance.choice(self.hosts)
+        await self.fence([host], lambda: host.process.send_signal(signal.SIGSTOP),
+                         lambda: host.process.send_signal(signal.SIGCONT))
+
+    async def freeze_watched(self):
+        """Stops a host and the watchdogs of its agents, which run longer than its leases then."""
         host = self.hosts[0]
         self.load.killed[host.agent] = time.monotonic()
+        for pid, line in self.mark.processes():
+            if " __watchdog " in line and "cluster_agent.py %s " % host.agent in line:
+                os.kill(pid, signal.SIGSTOP)
         host.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(3 * LEASE)
 
@@ -462,16 +471,20 @@ class Scene:
         addresses = [address_of("host", host.number)]
         if self.chance.random() < 0.5:
             return await self.cut(addresses, 8)
-        await self.fence([host], addresses)
+        await self.fence_off([host], addresses)
 
-    async def fence(self, hosts, addresses):
-        """Cuts hosts off for longer than a lease: their agents have to end; they take new conversations later."""
+    async def fence_off(self, hosts, addresses):
+        """Cuts hosts off for longer than a lease."""
+        await self.fence(hosts, lambda: self.network.cut(addresses), lambda: self.network.heal(addresses))
+
+    async def fence(self, hosts, cut, heal):
+        """Has hosts gone for longer than a lease: their agents have to end; they take new conversations later."""
         begun = time.monotonic()
         self.load.killed.update((host.agent, begun) for host in hosts)
         # Those that have sessions.
         files = [file for host in hosts for file in (self.place.folder / "sessions-goose").glob("*@" + host.agent)]
         before = {int(pid) for file in files for pid in file.read_text().split()}
-        self.network.cut(addresses)
+        cut()
         while left := before & set(await asyncio.to_thread(self.agents, *hosts)):
             if time.monotonic() - begun > LEASE:
                 self.load.fail("outlives", "%d agents run after a lease without the servers" % len(left))
@@ -479,11 +492,12 @@ class Scene:
             await asyncio.sleep(0.2)
         self.load.outlived.append(time.monotonic() - begun)
         await asyncio.sleep(max(0, LEASE + 5 - (time.monotonic() - begun)))
-        self.network.heal(addresses)
+        heal()
         await asyncio.sleep(SOON)
         for host in hosts:
-            # What it has from now on is to live.
-            del self.load.killed[host.agent]
+            # What it has from now on is to live, unless it was killed meanwhile.
+            if host in self.hosts:
+                del self.load.killed[host.agent]
 
     async def cut(self, addresses, longest, shortest=0.5):
         self.network.cut(addresses)
@@ -510,13 +524,13 @@ class Scene:
         cuts = [
             ("a host and the servers, 10 s", first, lambda: self.cut([address_of("host", first.number)], 10, 10)),
             ("a host and the servers, longer than a lease", first,
-             lambda: self.fence([first], [address_of("host", first.number)])),
+             lambda: self.fence_off([first], [address_of("host", first.number)])),
             ("a gateway and the servers, longer than a lease", None,
              lambda: self.cut([address_of("gateway", self.gateways[0].number)], 45, 45)),
             ("gateways and the address of a host", second,
              lambda: self.cut([address_of("direct", second.number)], 45, 45)),
             ("a host's own server and the others, longer than a lease", alone,
-             lambda: self.fence([alone], routes_of(0, 3))),
+             lambda: self.fence_off([alone], routes_of(0, 3))),
         ]
         for what, cut_off, cut in cuts:
             turns, begun, self.load.outlived, self.load.errors = self.load.counts["turns"], time.monotonic(), [], []
@@ -622,7 +636,7 @@ PROOFS = {
     "an agent ends on a host that goes on": ({}, ["kill_agent"], "broken"),
     "agents without a watchdog": ({}, ["kill_unwatched"], "outlives"),
     "claims without the revision that they expect": (dict(hides=b"Nats-Expected-Last-Subject-Sequence"), [], "owners"),
-    "a host that keeps its agents after its lease": ({}, ["freeze_host"], "owners"),
+    "a host that keeps its agents after its lease": ({}, ["freeze_watched"], "owners"),
 }
 
 
@@ -662,6 +676,7 @@ def main():
     asked = parser.parse_args()
     if asked.kinds is None:
         asked.kinds = [("cut_" if asked.cuts else "kill_") + what for what in ("server", "gateway", "host")]
+        asked.kinds += [] if asked.cuts else ["freeze_host"]
     if not prepared():
         return 0
     # So that a run that is ended stops what it has started.

@@ -18,6 +18,7 @@ use crate::cli::config::AgentPart;
 use crate::cli::{endpoints, exit, limits};
 use crate::cluster::{Gateway, Greeted, Host, Nats, TRANSPORT};
 use crate::jsonrpc::Limits;
+use crate::transport::process::Lease;
 use crate::transport::{BoxFuture, Endpoint, Link, LinkPlace, Links, OpenError, Peer, Setup};
 
 /// Most agents that a gateway offers.
@@ -84,9 +85,16 @@ impl Part for HostPart {
         Some((Endpoint::Cluster(self.0.id().to_owned()), all))
     }
 
-    fn own(&self, client: Link, agent: &Agent) -> Link {
-        self.0
-            .own(client, agent.display_name(), &agent.context.limits)
+    fn setup_for(&self, _: &Peer, agent: &Agent) -> Option<Setup> {
+        let mut setup = agent.context.agent.clone();
+        setup.launch.lease = Some(Lease::default());
+        Some(setup)
+    }
+
+    fn own(&self, client: Link, agent: &Agent, setup: &Setup) -> Link {
+        let lease = setup.launch.lease.clone().unwrap_or_default();
+        let limits = &agent.context.limits;
+        self.0.own(client, agent.display_name(), lease, limits)
     }
 
     fn announce(self: Arc<Self>) {

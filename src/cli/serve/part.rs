@@ -43,8 +43,8 @@ pub(super) trait Part: Send + Sync {
         None
     }
 
-    /// The link of a client of `agent` for its conversation here.
-    fn own(&self, client: Link, _: &Agent) -> Link {
+    /// The link of a client of `agent`, which was reached with that setup, for its conversation here.
+    fn own(&self, client: Link, _: &Agent, _: &Setup) -> Link {
         client
     }
 

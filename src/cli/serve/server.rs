@@ -199,7 +199,7 @@ impl Server {
         });
         match reached.await {
             Ok(link) => {
-                let client = self.role.own(client, agent);
+                let client = self.role.own(client, agent, setup);
                 let observers = Observers::default();
                 let run = run_conversation(client, link, None, context, metrics, observers);
                 let end = Box::pin(run).await;

@@ -10,12 +10,12 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::pin::Pin;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead as _, AsyncReadExt as _, ReadBuf};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -45,7 +45,7 @@ pub struct Child {
 pub struct Process {
     pid: Pid,
     /// The socket to its watchdog.
-    control: UnixStream,
+    control: Arc<UnixStream>,
     /// How it exited, once that is known.
     exited: Option<Exit>,
     stderr: Stderr,
@@ -100,6 +100,10 @@ async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Resul
         errno @ ..0 => return Err(io::Error::from_raw_os_error(-errno)),
         pid => Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?,
     };
+    let control = Arc::new(control);
+    if let Some(lease) = &launch.lease {
+        lease.bind(&control);
+    }
     let name = Path::new(&argv[0]).file_name().unwrap_or(&argv[0]);
     let name = format!("process {pid} ({})", program::printable(name));
     Ok(Child {
@@ -131,10 +135,15 @@ impl LinkGuard for Process {
             return Poll::Ready(exit);
         }
         let mut report = [0; 4];
-        let mut buffer = ReadBuf::new(&mut report);
         // A report is written at once, so it is read at once.
-        let _ = ready!(Pin::new(&mut self.control).poll_read(cx, &mut buffer));
-        let exit = if buffer.filled().is_empty() {
+        let read = loop {
+            let _ = ready!(self.control.poll_read_ready(cx));
+            match self.control.try_read(&mut report) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap_or(0),
+            }
+        };
+        let exit = if read == 0 {
             // The watchdog was killed. Where this process adopts no orphans (see `children`),
             // nothing else ends the agent.
             let _ = kill_process_group(self.pid, Signal::KILL);

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::Lease;
+
 /// The search path of `execvp` when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
@@ -46,6 +48,8 @@ pub struct Launch {
     /// Whether it gets no more of the relay's environment than every program needs: `HOME`, `LANG`,
     /// `LC_*`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `USER`.
     pub bare: bool,
+    /// How long it may run without another word from the relay, if that is bounded.
+    pub lease: Option<Lease>,
 }
 
 impl Launch {
@@ -58,6 +62,7 @@ impl Launch {
             dir: self.dir.or(defaults.dir),
             env,
             bare: self.bare || defaults.bare,
+            lease: self.lease.or(defaults.lease),
         }
     }
 

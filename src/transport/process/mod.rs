@@ -5,7 +5,7 @@
 //! None of its processes are left behind, however it or the relay ends.
 //!
 //! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
-//! - [`launch`] is its working directory and environment;
+//! - [`launch`] is its working directory and environment; [`lease`] bounds its time;
 //! - [`program`] checks that it can be started, and explains why not;
 //! - [`stderr`] reads its stderr;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
@@ -31,6 +31,7 @@
 mod child;
 mod children;
 mod launch;
+mod lease;
 mod program;
 mod stderr;
 mod tree;
@@ -40,4 +41,5 @@ pub(super) use child::connect;
 pub use child::{Child, Process, spawn};
 pub use children::{adopt_orphans, set_watchdog, settle};
 pub use launch::{ALLOCATOR_VARS, Launch};
+pub use lease::Lease;
 pub use program::find_program;

@@ -2,13 +2,14 @@
 //!
 //! It starts the agent and adopts every process below it that loses its parent, so all of them stay
 //! below it, however they daemonize, and it is done when it has no child any more. It kills them
-//! when the relay asks for that, and when its socket to the relay ends, however the relay ended: no
-//! code runs in a process that gets SIGKILL. Meanwhile it sleeps, but for the children to reap.
+//! when the relay asks for that, when its socket to the relay ends, however the relay ended: no
+//! code runs in a process that gets SIGKILL, and when a time that the relay has granted is over.
+//! Meanwhile it sleeps, but for the children to reap.
 //!
 //! It is in the session of the relay, as the agent is, and in a process group of its own.
 //!
 //! Its stdin is a socket. The relay sends the agent's ends of its pipes, and then a byte for each
-//! signal to send: its number. The watchdog sends the agent's process id, or the negated error of
+//! signal to send: its number, and one for each time that it grants (see `lease`). The watchdog sends the agent's process id, or the negated error of
 //! the operating system, and later the status with which the agent exited, as wait(2) has it.
 
 use std::ffi::OsString;
@@ -31,7 +32,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
-use super::tree;
+use super::{lease, tree};
 
 /// The first argument that makes the executable of the relay run as a watchdog. The others are the
 /// command line of the agent.
@@ -128,11 +129,17 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
     };
 
     let mut relay_lives = true;
+    let mut granted: Option<Instant> = None;
     let mut kill_at: Option<Instant> = None;
     let mut pause = PAUSE.0;
     while watched.reap(&control) {
-        let wait = match kill_at.map(|at| at.saturating_duration_since(Instant::now())) {
-            None => Duration::MAX,
+        let now = Instant::now();
+        if kill_at.is_none() && (!relay_lives || granted.is_some_and(|until| until <= now)) {
+            watched.signal(Signal::TERM);
+            kill_at = Some(now + TERM_GRACE);
+        }
+        let wait = match kill_at.map(|at| at.saturating_duration_since(now)) {
+            None => granted.map_or(Duration::MAX, |until| until - now),
             Some(Duration::ZERO) => {
                 watched.signal(Signal::KILL);
                 let wait = pause;
@@ -144,16 +151,15 @@ async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
         tokio::select! {
             _ = exits.recv() => {}
             () = sleep(wait) => {}
-            order = control.read_u8(), if relay_lives => match order.map(i32::from) {
-                Ok(order) if order == Signal::KILL.as_raw() => kill_at = Some(Instant::now()),
-                Ok(_) => watched.signal(Signal::TERM),
-                Err(_) => {
-                    relay_lives = false;
-                    if kill_at.is_none() {
-                        watched.signal(Signal::TERM);
-                        kill_at = Some(Instant::now() + TERM_GRACE);
+            order = control.read_u8(), if relay_lives => match order {
+                Err(_) => relay_lives = false,
+                Ok(order) => match lease::granted(order) {
+                    Some(time) => granted = Some(Instant::now() + time),
+                    None if i32::from(order) == Signal::KILL.as_raw() => {
+                        kill_at = Some(Instant::now());
                     }
-                }
+                    None => watched.signal(Signal::TERM),
+                },
             },
         }
     }

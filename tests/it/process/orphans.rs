@@ -132,6 +132,27 @@ fn agents_and_their_daemons_end_however_the_relay_ends() {
 }
 
 #[test]
+fn an_agent_ends_with_the_time_that_its_relay_has_granted_though_that_is_stopped() {
+    let mut relay = Relay::start();
+    let notes = [(); 3].map(|()| {
+        let notes = Notes::new();
+        relay.spawn(&notes, TREE);
+        notes
+    });
+    let [ends, granted_more, unbounded] = notes.each_ref().map(|notes| notes.wait_for(4));
+    relay.notify("grant 0 500");
+    relay.notify("grant 1 500");
+    relay.notify("grant 1 31000");
+    relay.process.kill(Signal::STOP);
+    wait_until("its time is over", || ends.iter().all(Proc::is_gone));
+    let others = granted_more.iter().chain(&unbounded);
+    assert!(others.clone().all(|process| !process.is_gone()));
+    relay.process.kill(Signal::CONT);
+    wait_until("its exit is known", || relay.notify("exited 0") == "true");
+    assert_eq!(relay.notify("exited 1"), "false");
+}
+
+#[test]
 fn a_watchdog_ignores_signals_and_its_agent_ends_with_it() {
     let mut relay = Relay::start();
     let (notes, other) = (Notes::new(), Notes::new());

@@ -5,9 +5,10 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use acp_relay::jsonrpc::Limits;
-use acp_relay::transport::process::{Child, adopt_orphans, settle, spawn};
+use acp_relay::transport::process::{Child, Lease, adopt_orphans, settle, spawn};
 use acp_relay::transport::{Launch, LinkGuard as _};
 
 use super::notes::{DEADLINE, Notes, Proc, all};
@@ -99,6 +100,7 @@ fn role() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let mut agents: Vec<Option<Child>> = Vec::new();
+    let mut leases = Vec::new();
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -106,9 +108,20 @@ fn role() {
             "spawn" => {
                 let words: Vec<String> = serde_json::from_str(rest).unwrap();
                 let argv: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-                let (launch, limits) = (Launch::default(), Limits::default());
+                leases.push(Lease::default());
+                let launch = Launch {
+                    lease: leases.last().cloned(),
+                    ..Launch::default()
+                };
+                let limits = Limits::default();
                 let agent = runtime.block_on(spawn(&argv, &launch, &limits));
                 agents.push(Some(agent.unwrap()));
+                String::new()
+            }
+            "grant" => {
+                let (agent, time) = rest.split_once(' ').unwrap();
+                let time = Duration::from_millis(time.parse().unwrap());
+                leases[agent.parse::<usize>().unwrap()].extend(Instant::now() + time);
                 String::new()
             }
             "drop" => {
