@@ -10,6 +10,7 @@ use std::future::Future as _;
 use std::io;
 use std::mem;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use super::LinkError;
 
 /// Shortest interval: a timer that is always due would keep the task busy.
 const LEAST: Duration = Duration::from_millis(10);
+/// Pings go at the ends of such parts of an interval, those of all connections at the same times: most
+/// of what an idle connection costs is to wake its thread.
+const PARTS: u32 = 16;
 
 /// How long one peer has been silent.
 #[derive(Debug)]
@@ -65,25 +69,27 @@ impl Liveness {
         let (now, interval) = (Instant::now(), self.interval);
         let (since, timer) = self
             .timing
-            .get_or_insert_with(|| (now, Box::pin(sleep_until(now + interval))));
+            .get_or_insert_with(|| (now, Box::pin(sleep_until(ping_at(now, interval)))));
         if mem::take(&mut self.received) || excused {
             *since = now;
             if mem::take(&mut self.pinged) {
-                timer.as_mut().reset(now + interval);
+                timer.as_mut().reset(ping_at(now, interval));
             }
         }
         ready!(timer.as_mut().poll(cx));
-        let due = if now < *since + interval {
-            Due::Pong
-        } else if self.pinged {
-            Due::Loss
-        } else {
-            *since = now;
-            self.pinged = true;
-            Due::Ping
-        };
-        timer.as_mut().reset(*since + interval);
-        Poll::Ready(due)
+        if self.pinged && now >= *since + interval {
+            timer.as_mut().reset(now + interval);
+            return Poll::Ready(Due::Loss);
+        }
+        let next = ping_at(*since, interval);
+        if now < next {
+            timer.as_mut().reset(next);
+            return Poll::Ready(Due::Pong);
+        }
+        *since = now;
+        self.pinged = true;
+        timer.as_mut().reset(now + interval);
+        Poll::Ready(Due::Ping)
     }
 
     /// What is reported of a connection that is lost.
@@ -98,4 +104,12 @@ impl Liveness {
             source: io::Error::new(io::ErrorKind::TimedOut, what),
         }
     }
+}
+
+/// When a peer gets a ping that has been silent since then.
+fn ping_at(since: Instant, interval: Duration) -> Instant {
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let at = since + interval;
+    let past = at.saturating_duration_since(*BEGAN).as_nanos() % (interval / PARTS).as_nanos();
+    at - Duration::from_nanos(u64::try_from(past).unwrap_or_default())
 }

@@ -186,18 +186,18 @@ impl Server {
         // Both are boxed, so that neither's memory is kept for the length of the other.
         let setup = self.role.setup_for(&client.peer, agent);
         let setup = setup.as_ref().unwrap_or(&context.agent);
-        let mut reached = Box::pin(conversation::connect_agent(
-            &agent.endpoint,
-            setup,
-            &self.stop,
-        ));
-        // Meanwhile the client gets signs of life.
-        let mut is_lost = false;
-        let reached = poll_fn(|cx| {
-            is_lost = is_lost || client.rx.poll_lost(cx).is_ready();
-            reached.as_mut().poll(cx)
-        });
-        match reached.await {
+        let reached = {
+            let reached = conversation::connect_agent(&agent.endpoint, setup, &self.stop);
+            let mut reached = Box::pin(reached);
+            // Meanwhile the client gets signs of life.
+            let mut is_lost = false;
+            let reached = poll_fn(|cx| {
+                is_lost = is_lost || client.rx.poll_lost(cx).is_ready();
+                reached.as_mut().poll(cx)
+            });
+            reached.await
+        };
+        match reached {
             Ok(link) => {
                 let client = self.role.own(client, agent, setup);
                 let observers = Observers::default();

@@ -95,9 +95,7 @@ impl Stderr {
 /// Reads until the pipe ends.
 async fn pump(pipe: Arc<Receiver>, captured: Arc<Mutex<Captured>>) {
     while pipe.readable().await.is_ok() {
-        // Most agents write nothing most of the time, so no buffer is kept.
-        let mut buffer = [0; READ_SIZE];
-        match read_some(&pipe, &mut buffer, &captured) {
+        match read_some(&pipe, &captured) {
             Ok(true) => {}
             Ok(false) | Err(_) => return,
         }
@@ -107,9 +105,11 @@ async fn pump(pipe: Arc<Receiver>, captured: Arc<Mutex<Captured>>) {
 }
 
 /// Captures what the pipe has, if anything; whether more may come.
-fn read_some(pipe: &Receiver, buffer: &mut [u8], captured: &Mutex<Captured>) -> io::Result<bool> {
+fn read_some(pipe: &Receiver, captured: &Mutex<Captured>) -> io::Result<bool> {
+    // Not in the task, which would keep it: most agents write nothing most of the time.
+    let mut buffer = [0; READ_SIZE];
     let mut captured = captured.lock();
-    match pipe.try_read(buffer) {
+    match pipe.try_read(&mut buffer) {
         Ok(0) => captured.log_line(),
         Ok(length) => {
             captured.push(&buffer[..length]);
