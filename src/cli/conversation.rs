@@ -264,7 +264,10 @@ impl NoAgent {
                     OpenErrorKind::Overloaded => {
                         Reason::new(reply::OVERLOADED, message).retryable()
                     }
-                    _ => Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent),
+                    kind => Reason {
+                        retryable: kind == OpenErrorKind::Lost,
+                        ..Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent)
+                    },
                 }
             }
             Self::Stopped => Reason::draining(),

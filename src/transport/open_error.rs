@@ -50,6 +50,8 @@ pub enum OpenErrorKind {
     Forbidden,
     /// Those that could do it have no room (69).
     Overloaded,
+    /// The connection was lost before the link was open (69).
+    Lost,
 }
 
 impl fmt::Display for OpenError {
@@ -128,7 +130,8 @@ pub(super) fn not_connected(endpoint: &Endpoint, source: &io::Error) -> OpenErro
         other => {
             let (kind, what) = match other {
                 PermissionDenied => (OpenErrorKind::Forbidden, "connecting is not permitted"),
-                ConnectionReset | HostUnreachable | NetworkUnreachable | AddrNotAvailable => {
+                ConnectionReset => return lost(endpoint, source),
+                HostUnreachable | NetworkUnreachable | AddrNotAvailable => {
                     (OpenErrorKind::Unavailable, "it cannot be reached")
                 }
                 _ => (OpenErrorKind::System, "connecting failed"),
@@ -191,6 +194,10 @@ pub(super) fn not_resolved(endpoint: &Endpoint, host: &str, source: &io::Error) 
 
 /// The TLS handshake with the server failed.
 pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    if matches!(fault.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
+        return lost(to, fault);
+    }
     let text = fault.to_string();
     // `openssl req -x509` makes certificates that claim to be an authority.
     let remedy = if text.contains("CaUsedAsEndEntity") {
@@ -200,6 +207,13 @@ pub(super) fn not_encrypted(to: &Endpoint, fault: &io::Error) -> OpenError {
     };
     let what = format!("the TLS handshake failed ({text})");
     OpenError::new(OpenErrorKind::Protocol, to, what).with_remedy(remedy)
+}
+
+/// The connection was lost while the link was opened.
+pub(super) fn lost(endpoint: impl fmt::Display, why: impl fmt::Display) -> OpenError {
+    let what = format!("the connection was lost before it was open ({why})");
+    let remedy = "Check what runs there, and try again";
+    OpenError::new(OpenErrorKind::Lost, endpoint, what).with_remedy(remedy)
 }
 
 /// The peer did not finish in time.

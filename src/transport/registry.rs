@@ -1,9 +1,18 @@
 //! Opens endpoints: which transport serves which.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::resumable::pause;
 use super::{AddedTransport, http, process, replay, ssh, stdio, tcp, unix, websocket};
 use super::{
     Endpoint, HttpEndpoint, HttpProtocol, Link, Listener, OpenError, OpenErrorKind, Setup,
 };
+use crate::link::Backoff;
+
+/// For how long a link is tried to be opened whose first connection was lost.
+const REOPENED: Duration = Duration::from_secs(10);
 
 /// Checks `to` as far as possible before it is needed.
 ///
@@ -39,11 +48,35 @@ pub fn is_free(at: &Endpoint) -> Result<bool, OpenError> {
     }
 }
 
-/// Opens a link to a peer that listens (or starts it).
+/// Opens a link to a peer that listens (or starts it). Where the connection is lost before the link is
+/// open, as by a peer that is being started again, it is tried again for ten seconds.
 ///
 /// # Errors
 /// When the peer cannot be reached; the error says why and what to do.
 pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+    use OpenErrorKind::{Lost, Unavailable};
+    let (mut until, mut backoff) = (None, Backoff::default());
+    loop {
+        let error = match Box::pin(open(to, setup)).await {
+            Err(error) if error.kind == Lost => error,
+            // It was there before.
+            Err(error) if error.kind == Unavailable && until.is_some() => error,
+            opened => return opened,
+        };
+        let until = *until.get_or_insert_with(|| Instant::now() + REOPENED);
+        let wait = pause(&mut backoff, None);
+        if Instant::now() + wait > until {
+            return Err(OpenError {
+                kind: Lost,
+                ..error
+            });
+        }
+        tracing::warn!("{error}; connecting again");
+        sleep(wait).await;
+    }
+}
+
+async fn open(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     match to {
         Endpoint::Stdio => stdio::connect(setup),
         Endpoint::Exec(argv) => process::connect(argv, setup).await,
@@ -53,7 +86,7 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
         Endpoint::Http(web) => match web.protocol {
             HttpProtocol::WebSocket => websocket::connect(to, setup).await,
             HttpProtocol::StreamableHttp => {
-                match Box::pin(websocket::connect_link(to, web, setup)).await {
+                match Box::pin(websocket::connect_link(to, web, setup)).await? {
                     Some(link) => Ok(link),
                     None => http::connect(to, web, setup).await,
                 }

@@ -60,6 +60,13 @@ const ALIVE: [&str; 4] = [
     "-o",
     "ServerAliveCountMax=2",
 ];
+/// What ssh says of a connection that was lost.
+const LOST: [&str; 4] = [
+    "Connection reset by",
+    "kex_exchange_identification",
+    "closed by remote host",
+    "Broken pipe",
+];
 const ASKPASS: &str = "SSH_ASKPASS_REQUIRE";
 
 /// The ssh process, which both halves of the link and its guard use.
@@ -226,7 +233,7 @@ fn not_started(to: &Endpoint, error: OpenError) -> OpenError {
 /// Why ssh has ended before there was a connection. `stderr` is the end of its stderr, and of that
 /// of the program there.
 fn failed(to: &Endpoint, at: &SshEndpoint, exit: Exit, stderr: &str) -> OpenError {
-    use OpenErrorKind::{CannotCreate, Forbidden, NoHost, Protocol, System, Unavailable};
+    use OpenErrorKind::{CannotCreate, Forbidden, Lost, NoHost, Protocol, System, Unavailable};
     let host = &at.host;
     let mut lines = stderr.lines().filter(|line| !line.trim().is_empty());
     let last = lines.next_back().map_or("it says nothing", str::trim);
@@ -249,6 +256,8 @@ fn failed(to: &Endpoint, at: &SshEndpoint, exit: Exit, stderr: &str) -> OpenErro
                 NoHost
             } else if is(&["Permission denied", "verification failed"]) {
                 Forbidden
+            } else if is(&LOST) {
+                Lost
             } else {
                 Unavailable
             };

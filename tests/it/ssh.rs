@@ -309,6 +309,24 @@ fn a_relay_stops_when_it_was_idle() {
 }
 
 #[test]
+fn a_connection_that_is_lost_while_the_link_opens_is_tried_again() {
+    block_on(async {
+        for host in ["flaky", "cut"] {
+            let machine = Machine::start(&[("test", &agent())], &[]);
+            let mut client = machine.connect(&[&format!("ssh://{host}/test")]);
+            begin(&mut client, "/").await;
+            end(client).await;
+        }
+        let machine = Machine::start(&[("test", &agent())], &[]);
+        let mut client = machine.connect(&["ssh://reset"]);
+        ask(&mut client, 0, "initialize", json!({"protocolVersion": 1})).await;
+        let error = client.json().await["error"].take();
+        assert_eq!(error["code"], -32050, "{error}");
+        assert_eq!(error["data"]["relay"]["retryable"], true, "{error}");
+    });
+}
+
+#[test]
 fn each_failure_says_what_to_do() {
     // endpoint, exit code, words of the error
     let cases: [(&str, i32, &[&str]); 12] = [

@@ -80,7 +80,7 @@ impl Dialer {
         let (carrier, welcome) = greeted.map_err(|fault| match fault {
             // The server has asked to try again later.
             Fault::Again(what, Some(_)) => (OpenErrorKind::Overloaded, what),
-            Fault::Again(what, None) => (OpenErrorKind::Unavailable, what),
+            Fault::Again(what, None) => (OpenErrorKind::Lost, what),
             Fault::Never(error) => (OpenErrorKind::Unavailable, error.to_string()),
         })?;
         let dialer = Self {
@@ -147,8 +147,7 @@ impl Dialer {
     }
 
     fn wait(&mut self, after: Option<Duration>) {
-        let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
-        let wait = self.backoff.next(random, after);
+        let wait = pause(&mut self.backoff, after);
         self.step = Step::Waiting(Box::pin(sleep(wait)));
     }
 
@@ -194,6 +193,12 @@ impl Dialer {
             }
         }));
     }
+}
+
+/// The time to the next attempt.
+pub(in crate::transport) fn pause(backoff: &mut Backoff, after: Option<Duration>) -> Duration {
+    let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
+    backoff.next(random, after)
 }
 
 /// Greets the peer on a new connection.

@@ -29,5 +29,6 @@ mod stats;
 mod wire;
 
 pub(crate) use connect::{Dial, connect};
+pub(super) use dialer::pause;
 pub use links::{LinkPlace, Links};
 pub(super) use wire::{SUBPROTOCOL, carrier_limits};

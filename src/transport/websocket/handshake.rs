@@ -74,7 +74,8 @@ pub(super) async fn upgrade(
     let opening = async {
         let response = client.send(request).await.map_err(|fault| match fault {
             NoResponse::Unsent(fault) => fault,
-            NoResponse::Lost(why) => not_spoken(to, why),
+            NoResponse::Lost(why) => open_error::lost(to, why),
+            NoResponse::Unreadable(why) => not_spoken(to, why),
         })?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refused(to, ServerRefusal::read(response).await));

@@ -28,7 +28,7 @@ use crate::transport::http::client::HttpClient;
 use crate::transport::resumable::{self, SUBPROTOCOL};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
-    Links, OpenError, Peer, Setup, forward,
+    Links, OpenError, OpenErrorKind, Peer, Setup, forward,
 };
 
 /// Binary messages that are skipped before the link is closed with 1003.
@@ -70,27 +70,32 @@ pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Resul
 
 /// Opens a resumable link to a server of Streamable HTTP, if it is a relay that keeps it. None is kept
 /// for a client without credentials.
+///
+/// # Errors
+/// It does, and the connection was lost.
 pub(in crate::transport) async fn connect_link(
     to: &Endpoint,
     address: &HttpEndpoint,
     setup: &Setup,
-) -> Option<Link> {
-    let links = setup.links.as_ref()?;
+) -> Result<Option<Link>, OpenError> {
     let headers = &setup.request_headers;
-    if headers.headers.is_empty() || headers.http2 {
-        return None;
-    }
+    let is_kept = !headers.headers.is_empty() && !headers.http2;
+    let Some(links) = setup.links.as_ref().filter(|_| is_kept) else {
+        return Ok(None);
+    };
     let at = Endpoint::Http(HttpEndpoint {
         protocol: HttpProtocol::WebSocket,
         ..address.clone()
     });
-    let http = HttpClient::new(&at, setup).ok()?;
-    let opened = upgrade(&http, &at, Some(SUBPROTOCOL)).await.ok()?;
-    if !opened.is_chosen {
-        return None;
+    let http = HttpClient::new(&at, setup)?;
+    let opened = upgrade(&http, &at, Some(SUBPROTOCOL)).await.ok();
+    let Some(opened) = opened.filter(|opened| opened.is_chosen) else {
+        return Ok(None);
+    };
+    match resume(opened, http, &at, to.to_string(), setup, links).await {
+        Err(error) if error.kind != OpenErrorKind::Lost => Ok(None),
+        link => link.map(Some),
     }
-    let link = resume(opened, http, &at, to.to_string(), setup, links);
-    link.await.ok()
 }
 
 /// A resumable link, whose first connection is open. All its connections share the cookies of `http`,

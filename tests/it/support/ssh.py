@@ -12,6 +12,12 @@ FAILURES = {
     "denied": "Warning: Permanently added 'denied' to the list of known hosts.\n"
               "me@denied: Permission denied (publickey).",
     "changed": "Host key verification failed.",
+    "reset": "kex_exchange_identification: read: Connection reset by peer",
+}
+# What the first login to a host prints on stdout, and on stderr before it fails.
+FIRST = {
+    "flaky": ("", FAILURES["reset"]),
+    "cut": ("acp-relay over-ssh 2\n", "client_loop: send disconnect: Broken pipe"),
 }
 # Of the host `slow`, in bytes a second.
 RATE = int(os.environ.get("SLOW_RATE", 64 << 10))
@@ -28,6 +34,11 @@ def ssh(place, calls, words):
     with open(calls, "a") as file:
         file.write(json.dumps(words) + "\n")
     host, command = words[-2:]
+    with open(calls) as file:
+        if len(file.readlines()) == 1 and host in FIRST:
+            print(FIRST[host][0], end="", flush=True)
+            print(FIRST[host][1], file=sys.stderr)
+            return 255
     if host in FAILURES:
         print(FAILURES[host], file=sys.stderr)
         return 255

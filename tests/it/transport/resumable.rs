@@ -8,9 +8,12 @@ use acp_relay::link::{
     Attach, Header, Hello, LinkEvents, LinkSource as _, RefusalCode, ResumeKey, WINDOW, Welcome,
 };
 use acp_relay::transport::websocket::{Half, Opened, Role, halves, open};
-use acp_relay::transport::{Endpoint, HttpEndpoint, Link, Links, Listener, Setup, registry};
+use acp_relay::transport::{
+    Endpoint, HttpEndpoint, Link, Links, Listener, OpenErrorKind, Setup, registry,
+};
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::pairs::authenticate;
 use crate::agent_connect::principals::token;
@@ -47,13 +50,13 @@ impl Attached {
 
 async fn site(scheme: &str, limits: Limits) -> Site {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = proxy.local_addr().unwrap().port();
     let mut setup = setup_with(limits.clone());
     authenticate(&mut setup);
     let (links, attached) = (Arc::<Links>::default(), Arc::<Attached>::default());
     assert!(links.set_events(Arc::clone(&attached) as _));
     setup.links = Some(links);
-    setup.http.hosts = vec![format!("127.0.0.1:{port}")];
+    // At any port.
+    setup.http.hosts = vec!["127.0.0.1".to_owned()];
     let listener = listen(&format!("{scheme}://127.0.0.1:0").parse().unwrap(), &setup).await;
     let Endpoint::Http(HttpEndpoint { port: own, .. }) = listener.address() else {
         panic!("{}", listener.address());
@@ -170,6 +173,93 @@ fn nothing_is_lost_doubled_or_reordered_when_connections_are_reset() {
             assert!(ended.is_none() && server.rx.ended_cleanly());
         });
     }
+}
+
+#[test]
+fn a_client_that_comes_back_is_told_that_its_session_is_lost() {
+    run(async {
+        let mut site = site("ws", Limits::default()).await;
+        let (mut client, mut server) = site.link().await;
+        send(&mut *client.tx, numbered(1)).await.unwrap();
+        received(&mut *server.rx).await;
+        site.network.weather.send_replace(Weather::Down);
+        site.network.is_cut().await;
+        let closing = close(&mut *server.tx, CloseReason::SessionLost);
+        let coming = async {
+            site.network.weather.send_replace(Weather::Fair);
+            next(&mut *client.rx).await
+        };
+        let (closed, told) = tokio::join!(closing, coming);
+        closed.unwrap();
+        let told = told.unwrap().unwrap_err().to_string();
+        assert!(told.contains("4410: session_lost"), "{told}");
+    });
+}
+
+#[test]
+fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
+    run(async {
+        // Before the answer to the upgrade, in it, and behind it. A server of HTTP that does not
+        // upgrade is used without a link.
+        for (scheme, cuts) in [
+            ("ws", &[0, 1, 100, 180, 230, 300][..]),
+            ("http", &[230, 300]),
+        ] {
+            for passed in cuts.iter().copied() {
+                let mut site = site(scheme, Limits::default()).await;
+                let Endpoint::Http(HttpEndpoint { port, .. }) = site.address else {
+                    panic!("{}", site.address);
+                };
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let first = listener.local_addr().unwrap().port();
+                site.address = format!("{scheme}://127.0.0.1:{first}").parse().unwrap();
+                tokio::spawn(async move {
+                    for most in [Some(passed), None, None] {
+                        let (client, _) = listener.accept().await.unwrap();
+                        let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                        tokio::spawn(pass(client, server, most));
+                    }
+                });
+                let (mut client, mut server) = site.link().await;
+                send(&mut *client.tx, numbered(1)).await.unwrap();
+                assert_eq!(received(&mut *server.rx).await, numbered(1));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_never_opens_a_link_is_given_up() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = format!("ws://{}/acp", listener.local_addr().unwrap());
+        let (to, setup) = (to.parse().unwrap(), setup_with(Limits::default()));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                client.set_zero_linger().unwrap();
+            }
+        });
+        let error = registry::connect(&to, &setup).await.unwrap_err();
+        assert_eq!(error.kind, OpenErrorKind::Lost, "{error}");
+        assert!(error.what.contains("lost before it was open"), "{error}");
+    });
+}
+
+/// Passes bytes both ways, and resets the client after so many from the server.
+async fn pass(mut client: TcpStream, mut server: TcpStream, most: Option<u64>) {
+    let (mut from_client, mut to_client) = client.split();
+    let (from_server, mut to_server) = server.split();
+    let mut answer = from_server.take(most.unwrap_or(u64::MAX));
+    let up = async {
+        let _ = tokio::io::copy(&mut from_client, &mut to_server).await;
+        std::future::pending::<()>().await;
+    };
+    let down = tokio::io::copy(&mut answer, &mut to_client);
+    tokio::select! {
+        () = up => {}
+        _ = down => {}
+    }
+    client.set_zero_linger().unwrap();
 }
 
 #[test]

@@ -61,6 +61,9 @@ pub enum NoResponse {
     /// The connection was lost; whether the request was processed is not known.
     #[error("the connection broke off before an answer ({0})")]
     Lost(String),
+    /// What came is no answer.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 impl HttpClient {
@@ -202,7 +205,7 @@ impl HttpClient {
             // Each cause repeats nothing of what is above it; the deepest is the most specific.
             why = match deeper.downcast_ref::<hyper::Error>() {
                 Some(fault) if fault.is_parse() => {
-                    return NoResponse::Lost(format!("its answer is not HTTP/1.1: {fault}"));
+                    return NoResponse::Unreadable(format!("its answer is not HTTP/1.1: {fault}"));
                 }
                 Some(fault) if fault.is_incomplete_message() => "unexpected end of file".to_owned(),
                 _ => deeper.to_string(),
@@ -234,7 +237,7 @@ impl NoResponse {
     pub fn cause(&self) -> &str {
         match self {
             Self::Unsent(fault) => &fault.what,
-            Self::Lost(why) => why,
+            Self::Lost(why) | Self::Unreadable(why) => why,
         }
     }
 }

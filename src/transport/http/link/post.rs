@@ -268,7 +268,9 @@ impl Shared {
                     lost_since.get_or_insert_with(Instant::now).elapsed() < self.grace()
                 }
                 // The second copy of an answer has no effect.
-                Failure::NoAnswer(NoResponse::Lost(_)) => message.is_answer(),
+                Failure::NoAnswer(NoResponse::Lost(_) | NoResponse::Unreadable(_)) => {
+                    message.is_answer()
+                }
                 Failure::NoAnswer(_) => true,
                 Failure::Refused(refusal) => refusal.is_busy(),
                 Failure::Timeout(_) => false,
@@ -314,7 +316,9 @@ impl Shared {
                 let reason = Reason::new(reply::PEER_LOST, error.to_string());
                 match error {
                     NoResponse::Unsent(_) => reason.retryable(),
-                    NoResponse::Lost(_) => reason.delivered(Delivered::Unknown),
+                    NoResponse::Lost(_) | NoResponse::Unreadable(_) => {
+                        reason.delivered(Delivered::Unknown)
+                    }
                 }
             }
             Failure::Timeout(_) => {
