@@ -31,6 +31,7 @@ mod expand;
 pub mod figures;
 mod files;
 pub mod filter;
+mod folder_names;
 mod leaves;
 pub mod lint;
 mod packed;

@@ -8,13 +8,18 @@
 //! hashes of redaction are blanked.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Minimum length of values that are replaced within strings; shorter ones may occur by chance, and
-/// only a directory is replaced, where it is a whole path or begins one.
+use crate::recording::folder_names::{find_folder, is_long};
+
+/// Minimum length of ids that are replaced within strings; shorter ones may occur by chance.
 const MIN_LEN: usize = 8;
+
+/// The name of a working directory.
+const FOLDER: &str = "‹cwd›";
 
 /// Members of `_meta` that trace a single run (W3C Trace Context).
 const TRACE_MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
@@ -43,15 +48,19 @@ pub struct NameTable {
     known: HashMap<(Option<String>, String), String>,
     /// The number of names of a kind in a scope.
     counts: HashMap<(&'static str, Option<String>), u64>,
-    /// The values that are replaced within strings, the longest first.
-    substrings: Vec<(String, String)>,
+    /// The ids and the folders that are replaced within strings, the longest first.
+    ids: Vec<(String, String)>,
+    folders: Vec<String>,
 }
 
 impl NameTable {
     /// The name of a session.
     pub fn session(&mut self, id: &str) -> String {
         let name = self.name("session", None, id);
-        self.add_substring(id, &name);
+        if id.len() >= MIN_LEN && !self.ids.iter().any(|(known, _)| known == id) {
+            self.ids.push((id.to_owned(), name.clone()));
+            self.ids.sort_by_key(|(id, _)| Reverse(id.len()));
+        }
         name
     }
 
@@ -116,10 +125,8 @@ impl NameTable {
         match (name, value) {
             ("sessionId", Value::String(id)) => Value::String(self.session(id)),
             ("cwd", Value::String(folder)) => {
-                self.add_substring(folder, "‹cwd›");
-                // Some agents show paths without the root (OpenCode).
-                self.add_substring(folder.trim_start_matches('/'), "‹cwd›");
-                Value::String("‹cwd›".to_owned())
+                self.add_folder(folder.trim_end_matches(['/', '\\']));
+                Value::String(FOLDER.to_owned())
             }
             (_, Value::String(id)) => Value::String(self.name(kind, session, id)),
             _ => self.normalize(value, session),
@@ -151,14 +158,11 @@ impl NameTable {
         name
     }
 
-    /// Has `text` replaced by its name within strings.
-    fn add_substring(&mut self, text: &str, name: &str) {
-        let known = self.substrings.iter().any(|(known, _)| known == text);
-        let is_folder = text.starts_with('/') && text.len() > 1;
-        if (is_folder || text.len() >= MIN_LEN) && !known {
-            self.substrings.push((text.to_owned(), name.to_owned()));
-            self.substrings
-                .sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+    fn add_folder(&mut self, folder: &str) {
+        let is_path = folder.len() > 1 && folder.starts_with('/');
+        if (is_path || is_long(folder)) && !self.folders.iter().any(|known| known == folder) {
+            self.folders.push(folder.to_owned());
+            self.folders.sort_by_key(|folder| Reverse(folder.len()));
         }
     }
 
@@ -175,32 +179,26 @@ impl NameTable {
             return "‹uuid›".to_owned();
         }
         let mut text = Cow::Borrowed(text);
-        for (value, name) in &self.substrings {
-            if value.len() < MIN_LEN {
-                text = Cow::Owned(replace_folder(&text, value, name));
-            } else if text.contains(value.as_str()) {
-                text = Cow::Owned(text.replace(value.as_str(), name));
+        for folder in &self.folders {
+            text = Cow::Owned(replace_folder(&text, folder));
+        }
+        for (id, name) in &self.ids {
+            if text.contains(id.as_str()) {
+                text = Cow::Owned(text.replace(id.as_str(), name));
             }
         }
         without_hashes(&text)
     }
 }
 
-/// Replaces a directory where it is a whole path or begins one.
-fn replace_folder(text: &str, folder: &str, name: &str) -> String {
+/// Replaces a folder where its name is found.
+fn replace_folder(text: &str, folder: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
-    let is_part = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
-    for (at, _) in text.match_indices(folder) {
-        let (before, after) = (&text[..at], &text[at + folder.len()..]);
-        // In a URI, it begins behind the empty name of a host.
-        let begins =
-            before.ends_with("://") || !before.ends_with(|letter| is_part(letter) || letter == '/');
-        if begins && !after.starts_with(is_part) {
-            out += &text[copied..at];
-            out += name;
-            copied = at + folder.len();
-        }
+    for place in find_folder(text.as_bytes(), folder.as_bytes(), is_long(folder)) {
+        out += &text[copied..place.start];
+        out += FOLDER;
+        copied = place.end;
     }
     out + &text[copied..]
 }
@@ -289,6 +287,8 @@ mod tests {
             ("in /old/ws/a and /old/ws", "in ‹cwd›/a and ‹cwd›"),
             ("(/old/ws:1)", "(‹cwd›:1)"),
             ("file:///old/ws/a", "file://‹cwd›/a"),
+            ("a/old/ws/a b/old/ws/a", "a‹cwd›/a b‹cwd›/a"),
+            ("in /old/ws. And old/ws", "in ‹cwd›. And old/ws"),
             (
                 "/very/old/ws /old/ws2 x/old/ws",
                 "/very/old/ws /old/ws2 x/old/ws",
@@ -296,6 +296,10 @@ mod tests {
         ] {
             assert_eq!(names.normalize(&json!(seen), None), json!(normal));
         }
+        names.normalize(&json!({"cwd": "/tmp/long/ws/"}), None);
+        let seen = "x/tmp/long/ws/a tmp/long/ws, **/tmp/long/ws** /tmp/long/ws2";
+        let normal = "x‹cwd›/a ‹cwd›, **‹cwd›** /tmp/long/ws2";
+        assert_eq!(names.normalize(&json!(seen), None), json!(normal));
     }
 
     #[test]

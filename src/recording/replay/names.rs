@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::jsonrpc::text::{items, members};
 use crate::jsonrpc::{Frame, Id, Limits, Scanned, scan};
-use crate::recording::redact::begins_word;
+use crate::recording::folder_names::{find_folder, is_long};
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.
@@ -143,8 +143,17 @@ fn replace_names<'a>(
         quoted[1..quoted.len() - 1].to_owned()
     };
     for (from, to) in folders {
-        let places = find_folders(text, escaped(from).as_bytes()).collect::<Vec<_>>();
-        edits.extend(places.into_iter().map(|place| (place, escaped(to))));
+        let is_long = is_long(from) && is_long(to);
+        let (from, to) = (escaped(from), escaped(to));
+        for place in find_folder(text, from.as_bytes(), is_long) {
+            let has_root = place.len() == from.len();
+            let to = if has_root {
+                &*to
+            } else {
+                to.trim_start_matches('/')
+            };
+            edits.push((place, to.to_owned()));
+        }
     }
     edit(text, edits)
 }
@@ -180,41 +189,6 @@ fn find_strings(text: &[u8]) -> Vec<(Range<usize>, Option<&[u8]>)> {
         open.extend(items(value).map(|item| (item, None)));
     }
     found
-}
-
-/// The occurrences of a directory in a text, JSON or not.
-fn find_folders<'a>(text: &'a [u8], folder: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
-    memchr::memmem::find_iter(text, folder).filter_map(move |at| {
-        let end = at + folder.len();
-        let is_one = begins_name(&text[..at]) && ends_name(text.get(end).copied());
-        is_one.then_some(at..end)
-    })
-}
-
-/// Whether a directory's name may begin after `before`, and is not the rest of a longer one.
-fn begins_name(before: &[u8]) -> bool {
-    let Some((last, rest)) = before.split_last() else {
-        return true;
-    };
-    match last {
-        // A line break or the like in a JSON string; not after an escaped backslash.
-        b'n' | b't' | b'r' | b'b' | b'f' if rest.ends_with(b"\\") => {
-            let slashes = rest.iter().rev().take_while(|byte| **byte == b'\\');
-            slashes.count() % 2 == 1
-        }
-        // `file:///src`.
-        b'/' => rest.ends_with(b":/"),
-        // `-I/src`.
-        b'I' | b'L' if rest.ends_with(b"-") => begins_name(&rest[..rest.len() - 1]),
-        // The end of an escape in JSON or of a terminal colour.
-        byte if byte.is_ascii_alphanumeric() => begins_word(before, before.len()),
-        byte => !b"_-.~})*%".contains(byte),
-    }
-}
-
-/// Whether a directory's name ends before `next`.
-fn ends_name(next: Option<u8>) -> bool {
-    !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 /// The message with another id; a frame that is no message is unchanged.
@@ -277,6 +251,7 @@ mod tests {
         slashed.insert_folder("/src/", "/home/me");
         slashed.insert_folder("/lib", "/home/lib//");
         slashed.insert_folder("C:\\src\\", "/win");
+        slashed.insert_folder("/tmp/x/ws", "/home/long/place");
         for [recorded, live] in rows("slashed") {
             let sent = slashed.to_live(&Frame::from(recorded));
             assert_eq!(String::from_utf8_lossy(sent.as_bytes()), live);

@@ -148,3 +148,42 @@ fn a_line_that_is_no_message_reaches_the_client() {
     // At the agent's edge a relay is in between, which does not forward such lines.
     assert_eq!(received("agent").lines().count(), 1);
 }
+
+/// A conversation whose agent shows files in the folder in many ways.
+const SHOWN: [&str; 6] = [
+    r#"{"dir":"c2a","ts":0.1,"msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}"#,
+    r#"{"dir":"a2c","ts":0.2,"msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}}"#,
+    r#"{"dir":"c2a","ts":0.3,"msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp/x/ws","mcpServers":[]}}}"#,
+    r#"{"dir":"a2c","ts":0.4,"msg":{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-1"}}}"#,
+    r#"{"dir":"c2a","ts":0.5,"msg":{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-1","prompt":[{"type":"text","text":"$TEXT"}]}}}"#,
+    r#"{"dir":"a2c","ts":0.6,"msg":{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","_meta":{"text":"$TEXT"}}}}"#,
+];
+
+/// The played agent and the played client name the folder of this run at the same places.
+#[test]
+fn both_roles_find_the_folder_at_the_same_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let short = tempfile::Builder::new()
+        .prefix("f")
+        .tempdir_in("/tmp")
+        .unwrap();
+    for text in [
+        "diff --git a/tmp/x/ws/seed.txt b/tmp/x/ws/seed.txt",
+        "tmp/x/ws/seed.txt",
+        "**/tmp/x/ws/seed.txt** in /tmp/x/ws. Not /tmp/x/ws2",
+        "-/tmp/x/ws/a -o/tmp/x/ws/b x/tmp/x/ws/c /private/tmp/x/ws",
+        r"\n/tmp/x/ws \u001b[1m/tmp/x/ws\n",
+    ] {
+        let file = dir.path().join("shown.jsonl");
+        let lines = SHOWN.map(|line| line.replace("$TEXT", text) + "\n");
+        std::fs::write(&file, lines.concat()).unwrap();
+        let file = file.to_str().unwrap();
+        for cwd in [dir.path(), short.path()] {
+            let cwd = cwd.to_str().unwrap();
+            let mut args = vec!["replay", "client", file, "--cwd", cwd, "--settle", "50ms"];
+            args.extend(["--", RELAY, "replay", "agent", file]);
+            let done = run(program::run(&args, ""));
+            assert_eq!(done.code, Some(0), "{text}: {done:?}");
+        }
+    }
+}
