@@ -80,7 +80,8 @@ pub(super) struct RecordArgs {
     /// Delete recordings that were last written to longer ago than this, such as 30d or 12h
     #[arg(id = "record.max-age", long = "record-max-age", value_name = "TIME", value_parser = age)]
     max_age: Option<Duration>,
-    /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB
+    /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB; one
+    /// that is being written, or was in the last 2 s, stays. Checked each second
     #[arg(
         id = "record.max-total",
         long = "record-max-total",

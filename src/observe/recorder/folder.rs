@@ -39,6 +39,11 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes recorded by this program.
 static RECORDED: AtomicU64 = AtomicU64::new(0);
 
+/// Bytes recorded by this program so far.
+pub(super) fn recorded() -> u64 {
+    RECORDED.load(Ordering::Relaxed)
+}
+
 /// When written data is synced to the disk. It survives the end of the program, but not that of the
 /// machine until then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -287,10 +292,10 @@ fn start_packer() -> Option<SyncSender<PathBuf>> {
 }
 
 fn wait_for_quiet() {
-    let mut before = RECORDED.load(Ordering::Relaxed);
+    let mut before = recorded();
     loop {
         std::thread::sleep(PAUSE);
-        let now = RECORDED.load(Ordering::Relaxed);
+        let now = recorded();
         if now - before < QUIET_BYTES {
             return;
         }

@@ -13,16 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use super::folder::marks_path;
+use super::folder::{marks_path, recorded};
 use crate::jsonrpc::names;
 use crate::recording::{PACKED, PLAIN, Parsed, open};
 
-/// The interval at which a directory is checked.
-const INTERVAL: Duration = Duration::from_secs(10);
+/// The interval at which a directory is checked, and at most [`STEPS`] times as long while little is
+/// recorded.
+const INTERVAL: Duration = Duration::from_secs(1);
+const STEPS: usize = 10;
 
 /// A process that has just written to a file may not have locked it yet, or continues in another
-/// one, or compresses it.
+/// one, or compresses it. To hold the bound for the total, files are spared for a shorter time.
 const MIN_AGE: Duration = Duration::from_secs(60);
+const MIN_AGE_OF_TOTAL: Duration = Duration::from_secs(2);
 
 /// Recordings that this program has deleted: for their age, and for the total size.
 static PRUNED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -122,11 +125,12 @@ pub fn prune(
     };
     for (name, stored) in all {
         let age = stored.changed.and_then(|at| now.duration_since(at).ok());
-        let Some(age) = age.filter(|age| *age >= MIN_AGE) else {
+        let Some(age) = age.filter(|age| *age >= MIN_AGE_OF_TOTAL) else {
             continue;
         };
+        let is_old = age >= MIN_AGE && retention.age.is_some_and(|most| age > most);
         let reason = match () {
-            () if retention.age.is_some_and(|most| age > most) => PruneReason::Age,
+            () if is_old => PruneReason::Age,
             () if retention.total.is_some_and(|most| pruned.remaining > most) => PruneReason::Total,
             () => break,
         };
@@ -151,6 +155,7 @@ fn sweep(folder: &Path, retention: Retention, stop: &Receiver<()>) {
     // An error is logged once, until it is resolved.
     let mut last_error = None;
     loop {
+        let before = recorded();
         let now = match prune(folder, retention, SystemTime::now(), false) {
             Ok(pruned) => {
                 for PrunedRecording {
@@ -166,7 +171,7 @@ fn sweep(folder: &Path, retention: Retention, stop: &Receiver<()>) {
                 let failed = failed.map(|(path, error)| format!("{}: {error}", path.display()));
                 failed.or_else(|| {
                     let most = retention.total.filter(|most| pruned.remaining > *most)?;
-                    let left = "what is left cannot be deleted or is being written";
+                    let left = "what is left cannot be deleted, or is or was just being written";
                     Some(format!("more than {most} bytes of recordings: {left}"))
                 })
             }
@@ -176,8 +181,16 @@ fn sweep(folder: &Path, retention: Retention, stop: &Receiver<()>) {
             tracing::warn!("old recordings stay in {}: {why}", folder.display());
         }
         last_error = now;
-        if stop.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
-            return;
+        for _ in 0..STEPS {
+            if stop.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            if retention
+                .total
+                .is_some_and(|most| recorded() - before > most / 64)
+            {
+                break;
+            }
         }
     }
 }

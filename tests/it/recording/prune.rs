@@ -4,12 +4,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use acp_relay::observe::recorder::{PruneReason, Retention, prune};
 use acp_relay::recording::{Header, write};
 use proptest::prelude::*;
 use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 
 use crate::metrics::stage::Relay;
 use crate::support::program::{Program, run};
@@ -81,6 +83,7 @@ fn an_old_recording_is_deleted_with_all_its_files() {
 
 #[test]
 fn recordings_being_written_and_other_files_are_kept() {
+    let now = SystemTime::now();
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     let path = |name: &str| folder.join(name);
@@ -126,7 +129,7 @@ fn recordings_being_written_and_other_files_are_kept() {
     file(&linked, "ffffffff", 0, 9 * HOUR);
     symlink(&linked, path("20260101T000000Z-ffffffff.000.acpr")).unwrap();
     fs::create_dir(path("20260101T000000Z-01234567.000.acpr")).unwrap();
-    // A conversation that has been silent for long.
+    // A conversation that has been silent for long, and one that ended just now.
     let quiet = file(
         &path("20260101T000000Z-89abcdef.000.acpr"),
         "89abcdef",
@@ -138,17 +141,17 @@ fn recordings_being_written_and_other_files_are_kept() {
         &path("20260101T000000Z-76543210.000.acpr"),
         "76543210",
         0,
-        YOUNG / 2,
+        Duration::ZERO,
     );
     let before = file_names(folder);
     let keep = within(Some(YOUNG), Some(0));
-    let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
+    let pruned = prune(folder, keep, now, false).unwrap();
     assert!(pruned.deleted.is_empty(), "{:?}", pruned.deleted);
     assert_eq!(file_names(folder), before);
     assert!(linked.exists());
     // The conversation has ended.
     drop(quiet);
-    let pruned = prune(folder, keep, SystemTime::now(), false).unwrap();
+    let pruned = prune(folder, keep, now, false).unwrap();
     assert_eq!(pruned.deleted[0].name, "20260101T000000Z-89abcdef");
     assert_eq!(file_names(folder).len(), before.len() - 1);
 }
@@ -198,6 +201,64 @@ proptest! {
         let there: u64 = file_names(place.path()).iter().map(size).sum();
         prop_assert_eq!(there, sum);
     }
+}
+
+#[test]
+fn for_the_total_only_what_was_just_written_is_spared() {
+    let place = tempfile::tempdir().unwrap();
+    let (now, ages) = (SystemTime::now(), [30, 20, 0].map(Duration::from_secs));
+    for (id, age) in ["aaaaaaaa", "bbbbbbbb", "cccccccc"].into_iter().zip(ages) {
+        let path = place.path().join(format!("20260101T000000Z-{id}.000.acpr"));
+        file(&path, id, 1000, age);
+    }
+    let by_age = prune(place.path(), within(Some(ages[1]), None), now, true).unwrap();
+    assert!(by_age.deleted.is_empty(), "{by_age:?}");
+    let pruned = prune(place.path(), within(None, Some(500)), now, false).unwrap();
+    assert_eq!((pruned.deleted.len(), pruned.remaining), (2, 1000));
+}
+
+/// Forty conversations in a moment have far more than the bound.
+#[tokio::test]
+async fn many_short_conversations_do_not_exceed_the_total() {
+    const TOTAL: u64 = 64 << 10;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().to_str().unwrap();
+    let mut args = vec!["serve", "--listen", "tcp://127.0.0.1:0", "--record", folder];
+    args.extend([
+        "--record-redact",
+        "full",
+        "--record-max-total",
+        "64KiB",
+        "--",
+        "cat",
+    ]);
+    let mut relay = Program::start(&args);
+    let address = relay.address().await;
+    let address = address.strip_prefix("tcp://").unwrap();
+    for conversation in 0..40 {
+        let words: Vec<String> = (0..4000)
+            .map(|n| (n * 7919 + conversation).to_string())
+            .collect();
+        let text = words.join(" ");
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{{\"t\":\"{text}\"}}}}\n");
+        let mut client = BufReader::new(TcpStream::connect(address).await.unwrap());
+        client.write_all(line.as_bytes()).await.unwrap();
+        let mut echo = String::new();
+        client.read_line(&mut echo).await.unwrap();
+        assert_eq!(echo, line);
+    }
+    let bytes = || {
+        let files = fs::read_dir(place.path()).unwrap();
+        let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+        sizes.sum::<u64>()
+    };
+    let until = Instant::now() + Duration::from_secs(45);
+    while bytes() > TOTAL {
+        assert!(Instant::now() < until, "{} bytes", bytes());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    relay.end();
 }
 
 /// Adds a recording that is too old, and one for which there is no room.
