@@ -251,8 +251,12 @@ impl Actor {
 
     /// The next step of a run and its time; `None` while it waits for the client.
     fn due(&self, run: &SceneRun) -> Option<(usize, Duration)> {
-        let Some(Part::Send(step)) = self.scenes.list[run.scene].parts.get(run.at).copied() else {
-            return None;
+        let step = match self.scenes.list[run.scene].parts.get(run.at)? {
+            Part::Send(step) => *step,
+            Part::Cancelled(step) if !self.ends_by_cancel(run) => {
+                return Some((*step, self.cancel_timeout(run)));
+            }
+            _ => return None,
         };
         let before = run.after.map_or(0, |step| self.script.steps[step].at);
         let gap = self.script.steps[step].at.saturating_sub(before);
@@ -261,6 +265,23 @@ impl Actor {
             at = at.max(run.since.max(self.last_received) + TIMEOUT);
         }
         Some((step, run.not_before.map_or(at, |held| held.max(at))))
+    }
+
+    /// Whether the recorded cancellation ended the turn. If not, the agent was done without it, so a
+    /// live client may send it too late.
+    fn ends_by_cancel(&self, run: &SceneRun) -> bool {
+        let cause = self.scenes.list[run.scene].cause;
+        let mut steps = self.script.steps.iter();
+        let answer = steps.find(|step| step.answers.is_some() && step.answers == cause);
+        answer.is_none_or(|answer| {
+            let reason = answer.body.get("stopReason");
+            answer.kind() == Some(Kind::Error) || reason.is_some_and(|reason| reason == "cancelled")
+        })
+    }
+
+    /// Until when a cancellation is waited for that did not end its turn.
+    fn cancel_timeout(&self, run: &SceneRun) -> Duration {
+        run.since.max(self.last_received) + TIMEOUT
     }
 
     /// Whether a step has to wait for what the client sent between its cause and it in the
@@ -296,11 +317,22 @@ impl Actor {
         let mut running = std::mem::take(&mut self.running);
         running.retain_mut(|run| {
             let parts = &self.scenes.list[run.scene].parts;
-            while let Some(Part::Answered { request, at }) = parts.get(run.at)
-                && !self.is_pending(*request, Some(run.number))
-            {
-                // A wait that was over before it was reached takes no time.
-                (run.at, run.since, run.after) = (run.at + 1, now, Some(*at));
+            while let Some(part) = parts.get(run.at) {
+                let is_over = match part {
+                    Part::Answered { request, .. } => !self.is_pending(*request, Some(run.number)),
+                    Part::Cancelled(_) => {
+                        !self.ends_by_cancel(run) && self.cancel_timeout(run) <= now
+                    }
+                    Part::Send(_) => false,
+                };
+                if !is_over {
+                    break;
+                }
+                (run.at, run.after) = (run.at + 1, Some(part.step()));
+                if matches!(part, Part::Answered { .. }) {
+                    // A wait that was over before it was reached takes no time.
+                    run.since = now;
+                }
             }
             run.at < parts.len()
         });
