@@ -37,19 +37,14 @@ fn assert_same(one: &Path, two: &Path, edge: Side, what: &str) {
 
 #[test]
 fn translated_recordings_are_played_unchanged_at_either_edge() {
-    let mut all = Vec::new();
+    let mut translated = 0;
     for capture in captures("transcripts") {
         for dialect in ["elephant", "goref"] {
-            all.push(play(capture.clone(), dialect));
+            // Each has its own time: together they take a minute on a busy machine.
+            translated += usize::from(run(play(capture.clone(), dialect)));
         }
     }
-    run(async {
-        let mut translated = 0;
-        for one in all {
-            translated += usize::from(one.await);
-        }
-        assert!(translated >= 5, "{translated} were translated at all");
-    });
+    assert!(translated >= 5, "{translated} were translated at all");
 }
 
 /// Records and replays `capture` with its agent in `dialect`; returns whether anything was
