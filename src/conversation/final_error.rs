@@ -96,6 +96,7 @@ impl Conversation {
         self.stop_negotiating(out);
         // Prompts that have waited for the end of a turn.
         self.handle_returned(now, out);
+        self.settle_updates(now, out);
         drop(self.pending[Side::Agent as usize].drain());
         if let Some(exit) = self.shutdown.exit
             && exit != Exit::Code(0)

@@ -10,6 +10,8 @@
 //! request of an answer; `policy` checks it; and it goes into the `outbox`, through
 //! `translation` again when the other side uses a dialect.
 //!
+//! `early_updates` holds notifications until the client knows their session.
+//!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
 //! and with which errors. `link_status` tells the client of outages. `note` is what happened
 //! besides. `summary`, with `known_values`, `tokens` and `trace_context`, describes messages for
@@ -46,6 +48,8 @@
 mod batch;
 mod batch_state;
 mod dialect_options;
+mod early_state;
+mod early_updates;
 mod final_error;
 mod held_input;
 mod known_values;

@@ -167,6 +167,18 @@ pub enum Note {
         /// Whether it is lost.
         is_lost: bool,
     },
+    /// A notification waits for the answer that tells the client of its session.
+    #[error(
+        "held a notification for a session that the client does not know yet, until session/new or \
+         session/fork is answered"
+    )]
+    HeldUpdate,
+    /// Such notifications were passed on before that answer.
+    #[error("passed on notifications before the client was told of their session: {why}")]
+    EarlyUpdate {
+        /// Why, for users.
+        why: &'static str,
+    },
     /// The agent is being stopped, by this signal.
     #[error("the agent did not end by itself; sending {signal}")]
     Stopping {
@@ -189,7 +201,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 22] = [
         "stray_line",
         "refused",
         "batch",
@@ -210,6 +222,8 @@ impl Note {
         "denied",
         "adjusted",
         "link_status",
+        "held_update",
+        "early_update",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -236,6 +250,8 @@ impl Note {
             Self::Denied { .. } => 17,
             Self::Adjusted { .. } => 18,
             Self::LinkStatus { .. } => 19,
+            Self::HeldUpdate => 20,
+            Self::EarlyUpdate { .. } => 21,
         }
     }
 }

@@ -51,6 +51,7 @@ impl Conversation {
         }
         let too_long = matches!(error.fault, FrameFault::TooLong { .. });
         out.note(Note::Refused { from, error });
+        self.settle_updates(now, out);
         if too_long {
             self.oversized[from as usize] += 1;
             if self.oversized[from as usize] >= self.limits.oversized_messages {

@@ -66,6 +66,7 @@ impl Conversation {
             self.link_status.due(),
             self.dialects.deadline(),
             self.held.deadline(),
+            self.early.until,
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -218,6 +219,7 @@ impl Conversation {
         }
         self.dialects.set_time(now);
         self.expire_version_timers(now, out);
+        self.expire_updates(now, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }

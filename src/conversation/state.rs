@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::batch_state::Batch;
 use super::dialect_options::DialectOptions;
+use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
@@ -38,6 +39,8 @@ pub struct Conversation {
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`.
     pub(super) held: HeldInput,
+    /// Notifications for sessions that the client does not know yet.
+    pub(super) early: EarlyUpdates,
     /// Batches of each side that wait for answers.
     pub(super) batches: [Vec<Batch>; 2],
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
@@ -110,6 +113,7 @@ impl Conversation {
             link_status: LinkStatus::default(),
             dialects,
             held: HeldInput::default(),
+            early: EarlyUpdates::default(),
             batches: [Vec::new(), Vec::new()],
             policy: None,
             marker: None,
@@ -156,6 +160,7 @@ impl Conversation {
         }
         self.handle_scanned(from, frame, &scanned, now, out);
         self.release_held(out);
+        self.settle_updates(now, out);
     }
 
     /// Handles a frame that does not wait.
@@ -266,25 +271,36 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let to = from.other();
         match envelope.kind {
             Kind::Request => self.request(from, frame, envelope, now, out),
             Kind::Notification => {
-                if from == Side::Agent && self.take_exit_notice(&frame, envelope, out) {
-                    return;
+                let is_taken = from == Side::Agent
+                    && (self.take_exit_notice(&frame, envelope, out)
+                        || self.hold_update(&frame, envelope, now, out));
+                if !is_taken {
+                    self.pass_notification(from, frame, envelope, now, out);
                 }
-                let traces = out.needs().traces;
-                out.summarise(|| {
-                    MessageSummary::of_call(from, &frame, envelope, now)
-                        .traced(&frame, envelope, traces)
-                });
-                self.apply_policy(to, frame, envelope, None, out);
             }
             Kind::Result | Kind::Error => {
                 self.answer(from, frame, envelope, now, out);
                 self.continue_shutdown(now, out);
             }
         }
+    }
+
+    pub(super) fn pass_notification(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        let traces = out.needs().traces;
+        out.summarise(|| {
+            MessageSummary::of_call(from, &frame, envelope, now).traced(&frame, envelope, traces)
+        });
+        self.apply_policy(from.other(), frame, envelope, None, out);
     }
 
     fn request(
@@ -324,6 +340,10 @@ impl Conversation {
         let refused = match self.pending[from as usize].insert(id, open) {
             Ok(()) if is_held => return out.extend_summaries(summary),
             Ok(()) => {
+                match from {
+                    Side::Client => self.note_session(&frame, envelope),
+                    Side::Agent => self.release_before(&frame, envelope, now, out),
+                }
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
                 out.extend_summaries(summary);
                 let (frame, envelope) = marked.unwrap_or((frame, *envelope));
@@ -385,6 +405,9 @@ impl Conversation {
                 MessageSummary::of_answer(from, &frame, envelope, topic, waited, now)
                     .traced(&frame, envelope, traces)
             });
+            if from == Side::Agent {
+                self.note_answered(&original_id, &answered.method, &frame, envelope);
+            }
             let method = Some(&answered.method[..]);
             if original_id.as_id().json() == id.json() {
                 self.apply_policy(to, frame, envelope, method, out);

@@ -46,7 +46,7 @@ pub struct Topic {
 }
 
 /// A session, as a hash of its id: enough to distinguish the sessions of one conversation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionHash(u64);
 
 /// The content of a message that is counted.
@@ -80,6 +80,11 @@ impl SessionHash {
     fn in_body(frame: &Frame, at: &Envelope) -> Self {
         member(frame, at, "sessionId")
             .map_or_else(Self::default, |id| Self::hash(text_of(frame, id)))
+    }
+
+    /// The session with that id.
+    pub(super) fn of(id: &str) -> Self {
+        Self::hash(id.as_bytes())
     }
 
     fn hash(id: &[u8]) -> Self {

@@ -98,6 +98,10 @@ limits! {
     queue_frames: Count = 1024, in ANY;
     /// bytes that may wait for a side; at it: the other side is not read
     queue_bytes: Size = 256 << 10, in ANY;
+    /// for notifications of a session that the client does not know yet to wait for the answer to
+    /// `session/new` or `session/fork`; after it, or beyond `queue-frames` or `queue-bytes`: passed on
+    /// before the answer; 0s: never held
+    hold_updates: Time = Duration::from_secs(60), in DAY;
     /// open requests of one side; beyond it: error -32053
     in_flight: Count = 1 << 14, in ANY;
     /// consecutive lines that are not JSON, and responses that match no request; at it: the agent is

@@ -95,7 +95,8 @@ const fn is_expected(note: &Note) -> bool {
         | Note::RestoredId { .. }
         | Note::Recognised { .. }
         | Note::Adjusted { .. }
-        | Note::LinkStatus { .. } => true,
+        | Note::LinkStatus { .. }
+        | Note::HeldUpdate => true,
         Note::Dialect { what, .. } => matches!(
             what,
             DialectEvent::Answered

@@ -3,6 +3,8 @@
 //! Each file of `tests/vectors/playbooks` is one; `tests/README.md` describes the format. A
 //! playbook is complete: an output that it does not expect fails it, notes included.
 
+mod held_updates;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,6 +101,8 @@ impl Stage {
             in_flight: number("in-flight ", usual.in_flight),
             invalid_messages: number("invalid-messages ", usual.invalid_messages),
             queue_frames: number("queue-frames ", usual.queue_frames),
+            queue_bytes: number("queue-bytes ", usual.queue_bytes),
+            hold_updates: Duration::from_secs(number("hold-updates ", 60) as u64),
             ..usual
         };
         let traits = LinkTraits {

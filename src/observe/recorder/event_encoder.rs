@@ -170,7 +170,12 @@ impl EventEncoder {
                 }
                 self.has_alarm |= !matches!(
                     name.as_str(),
-                    "restored_id" | "complaint" | "translated" | "dialect" | "link_status"
+                    "restored_id"
+                        | "complaint"
+                        | "translated"
+                        | "dialect"
+                        | "link_status"
+                        | "held_update"
                 );
                 *source = cause.and_then(|cause| self.event_number(cause));
             }

@@ -115,6 +115,25 @@ fn the_answer_to_session_load_follows_the_history_on_one_stream() {
 }
 
 #[test]
+fn updates_of_a_new_session_are_on_its_stream_behind_its_answer() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        // What waits for a session's stream goes on the connection's after this time.
+        let options = format!("{HTTP} --limit http-stream-open=1ms");
+        let early = r#"*'"session/new"'*) update one; update two; sleep 2; send '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}';;"#;
+        let agent = AGENT.replacen("*'\"session/new\"'*)", &format!("{early}\n*'none'*)"), 1);
+        let mut program = serve_script(state.path(), &options, &agent);
+        let client = Caller::to(&program.address().await).initialize().await;
+        let mut of_connection = client.events(&[]).await;
+        assert_eq!(client.post(&[], NEW_SESSION).await.status, 202);
+        let first = of_connection.until("\"id\":1").await;
+        assert_eq!(first.len(), 1, "{first:?}");
+        let rest = of_connection.until("two").await;
+        assert!(rest.len() == 2 && rest[0].contains("one"), "{rest:?}");
+    });
+}
+
+#[test]
 fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();

@@ -10,8 +10,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::support::{PROMPT, serve_script};
-use crate::support::http::Caller;
+use super::support::{NEW_SESSION, PROMPT, serve_script};
+use crate::support::agent::scripted;
+use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run, words};
 
@@ -181,4 +182,28 @@ async fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+#[test]
+fn commands_of_a_new_session_follow_its_answer() {
+    block_on(async {
+        let update = json!({"send": {"jsonrpc": "2.0", "method": "session/update", "params": {
+            "sessionId": "s",
+            "update": {"sessionUpdate": "available_commands_update", "availableCommands": []},
+        }}});
+        let steps = json!([update, {"sleep": 0.1}, {"result": {"sessionId": "s"}}]);
+        let agent = scripted(&[("session/new", steps)]);
+        for (options, held) in [(&[][..], true), (&["--limit", "hold-updates=0s"], false)] {
+            let mut args = vec!["connect"];
+            args.extend(options);
+            args.push("--");
+            args.extend(agent.iter().map(String::as_str));
+            let done = run(&args, &format!("{INITIALIZE}\n{NEW_SESSION}\n")).await;
+            let received = done.stdout.lines().map(serde_json::from_str::<Value>);
+            let received: Vec<Value> = received.map(Result::unwrap).collect();
+            let answer = 2 - usize::from(held);
+            assert_eq!(received.len(), 3, "{done:?}");
+            assert_eq!(received[answer]["result"]["sessionId"], "s", "{done:?}");
+        }
+    });
 }
