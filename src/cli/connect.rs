@@ -176,6 +176,7 @@ impl Prepared {
             context.agent.framing = framing.or(context.agent.framing);
         }
         remote::warn_in_clear(&target.endpoint, &context.agent);
+        context.agent.serves_parent = true;
         let stop = context.stop.requested.clone();
         let verified = admission::verify_local(&target.endpoint, &mut context.agent);
         let is_proven = stop.run_until_cancelled(verified).await == Some(true);

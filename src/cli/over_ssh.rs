@@ -41,6 +41,8 @@ const FOLDER: &str = "ssh";
 const ATTEMPTS: usize = 3;
 /// The option of a relay without resumable links.
 const NO_LINK: &str = "--no-link";
+/// What becomes of the agent of a lost client, if the file does not say so.
+const ON_DISCONNECT: [&str; 2] = ["--on-disconnect", "detach-unless-killed"];
 /// Time for a relay to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between the ends of the two streams of a connection that broke.
@@ -102,7 +104,6 @@ impl AgentRelay {
         if options.iter().any(|option| option == "--admin") {
             options.push(at("admn"));
         }
-        options.extend(["--on-disconnect".into(), "detach".into()]);
         let idle = format!("{}ms", args.idle.as_millis());
         options.extend(["--exit-when-idle".into(), idle.into()]);
         Ok(Self {
@@ -279,6 +280,13 @@ fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode>
         if !config.has_links() {
             options.push(NO_LINK.into());
         }
+        // The flag would replace those of the file.
+        let mut parts = config.agents.iter();
+        let own = parts.find(|part| part.name.as_deref() == Some(name));
+        let is_said = own.is_some_and(|part| part.on_disconnect.is_some());
+        if !is_said && !config.has_on_disconnect() {
+            options.extend(ON_DISCONNECT.map(Into::into));
+        }
         if config.has_admin() {
             // Another relay of this file may have its port.
             options.push("--admin".into());
@@ -287,7 +295,8 @@ fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode>
     }
     match agents::profile(name) {
         Some(profile) => {
-            let options = vec!["--profile".into(), OsString::from(&profile.name)];
+            let mut options = vec!["--profile".into(), OsString::from(&profile.name)];
+            options.extend(ON_DISCONNECT.map(Into::into));
             Ok((profile.name.clone(), options))
         }
         None => {

@@ -7,17 +7,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::transport::link_watchdog;
 use crate::transport::process::{adopt_orphans, settle, watchdog};
 
 /// Time for the operating system to remove the remaining processes. All have been killed before.
 const REAP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Runs the watchdog, if this process was started as one.
+/// Runs a watchdog, if this process was started as one.
 pub(super) fn watchdog() -> Option<ExitCode> {
-    (std::env::args_os().nth(1)? == watchdog::SUBCOMMAND).then(|| match watchdog::run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    })
+    let code = |ended: io::Result<()>| ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    match std::env::args_os().nth(1)?.to_str()? {
+        watchdog::SUBCOMMAND => Some(code(watchdog::run())),
+        link_watchdog::SUBCOMMAND => Some(run_and_reap(|| code(link_watchdog::run()))),
+        _ => None,
+    }
 }
 
 /// Makes this process responsible for all that its agents start, runs `main`, and waits until no

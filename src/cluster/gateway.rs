@@ -393,7 +393,7 @@ impl Wanted {
                     .map_err(|error| open_error(&wanted.agent, &error))
             })
         });
-        connect_link(first, dial, &links, &limits).await
+        connect_link(first, dial, None, &links, &limits).await
     }
 
     async fn resume(&self, host: &str) -> Result<Link, NotOpened> {

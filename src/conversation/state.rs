@@ -90,6 +90,9 @@ pub struct LinkTraits {
     pub agent_is_replayed: bool,
     /// The client cannot see the agent's exit in another way, so it is sent a notification.
     pub announce_exit: bool,
+    /// The client is the parent process. A relay that is stopped has no other one, and will not
+    /// connect to the agent again.
+    pub client_is_parent: bool,
     /// The agent can be started, or connected to, once more.
     pub agent_restarts: bool,
 }

@@ -10,6 +10,9 @@ use std::io::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 
+/// The reason of an [`End`] that another process sends for a client that was killed.
+pub const CLIENT_DIED: &str = "client_died";
+
 /// Longest header, in bytes, with its line feed.
 pub const MAX_HEADER: usize = 4096;
 
@@ -66,7 +69,7 @@ pub struct Hello {
     /// The number of this attachment, above those of all earlier ones.
     #[serde(rename = "gen")]
     pub generation: u64,
-    /// The number that the sender expects next.
+    /// The number that the sender expects next; 0 if it does not know and only ends the link.
     pub rx: u64,
     /// The key to resume with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

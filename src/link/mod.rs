@@ -33,7 +33,8 @@ mod table;
 
 pub use events::{Attach, LinkEvents, LinkSource, LinkTotals};
 pub use header::{
-    End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
+    CLIENT_DIED, End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey,
+    Welcome,
 };
 pub use replay_buffer::{Exhausted, ReplayBuffer, Size, WrongAck};
 pub use retention::{Backoff, Retention};

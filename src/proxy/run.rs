@@ -279,7 +279,10 @@ impl RelayLoop {
             self.refused = self.refused.or(refused);
         }
         let how = format!("broke off: {error}");
-        if matches!(error, LinkError::Io { .. } | LinkError::Unavailable(_)) {
+        if matches!(
+            error,
+            LinkError::Io { .. } | LinkError::Unavailable(_) | LinkError::Killed
+        ) {
             self.conversation
                 .handle_lost(side, how, now, &mut self.outbox);
         } else {
@@ -561,6 +564,7 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         agent_is_child: agent.peer.kind == PeerKind::Child,
         agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
         announce_exit: client.peer.kind == PeerKind::Remote,
+        client_is_parent: client.peer.kind == PeerKind::Parent,
         agent_restarts: agent.guard.restarts(),
     }
 }

@@ -230,6 +230,9 @@ pub enum LinkError {
     /// The peer's server is temporarily unavailable.
     #[error("{0}")]
     Unavailable(String),
+    /// The peer's process was killed, as its own relay reports.
+    #[error("its process was killed")]
+    Killed,
     /// The byte stream cannot be framed any more.
     #[error("{0}")]
     Framing(Box<FrameError>),

@@ -13,6 +13,8 @@
 //!   headers, `closing` the close codes, and
 //!   `liveness` decides when a silent peer gets a ping and when it is lost.
 //! - `resumable` is a link between two relays that outlives its connections.
+//!   [`link_watchdog`] is the process that ends such a link when its client was killed, and `contact`
+//!   what it knows of the server.
 //! - [`replay`] is a client or an agent in this process.
 //! - `workers` are the threads that serve clients, `inherited` the sockets passed by the service
 //!   manager, and `clock` reads the time.
@@ -21,11 +23,13 @@ mod admission;
 mod certificate;
 mod clock;
 mod closing;
+mod contact;
 mod endpoint;
 mod forward;
 pub mod http;
 mod inherited;
 mod link;
+pub mod link_watchdog;
 mod liveness;
 mod open;
 mod open_error;

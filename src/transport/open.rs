@@ -89,6 +89,9 @@ pub struct Setup {
     /// Whether the first message of a client of a Unix socket may open a link, and is awaited before
     /// the client is served.
     pub detects_links: bool,
+    /// Whether the client is the process that has started this one, and no other: errors name the
+    /// agent's address, and another process ends the agent's link if this one is killed.
+    pub serves_parent: bool,
     /// The headers of every HTTP request to a remote agent's server.
     pub request_headers: RequestHeaders,
     /// The transport for Agent Connect.

@@ -30,7 +30,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::process::{self, Child, Process};
-use super::resumable::{self, carrier_limits};
+use super::resumable::{self, Contact, ContactSource, carrier_limits};
 use super::{
     Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
     Peer, Setup, SshEndpoint, forward, stream,
@@ -91,24 +91,44 @@ pub(super) async fn connect(
     at: &SshEndpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let (link, is_resumable) = dial(to, at, setup).await?;
+    let (link, is_resumable) = dial(to, at, setup, false).await?;
     let Some(links) = setup.links.as_ref().filter(|_| is_resumable) else {
         return Ok(link);
     };
+    let contact = Contact::of(to, setup);
     let (to, at, own) = (to.clone(), at.clone(), setup.clone());
     let again: resumable::Dial = Arc::new(move || {
         let (to, at, setup) = (to.clone(), at.clone(), own.clone());
         Box::pin(async move {
-            let (link, is_resumable) = dial(&to, &at, &setup).await?;
+            let (link, is_resumable) = dial(&to, &at, &setup, false).await?;
             Ok(is_resumable.then_some(link))
         })
     });
-    resumable::connect(link, again, links, &setup.limits).await
+    let contact: ContactSource = Box::new(move || contact.clone());
+    let contact = setup.serves_parent.then_some(contact);
+    resumable::connect(link, again, contact, links, &setup.limits).await
 }
 
-/// Starts ssh; the result also says whether the other machine speaks the protocol of links.
-async fn dial(to: &Endpoint, at: &SshEndpoint, setup: &Setup) -> Result<(Link, bool), OpenError> {
-    let command = command(at, setup.links.is_some());
+/// Opens a connection for a link of an earlier process, without a question to anybody.
+pub(super) async fn connect_carrier(
+    to: &Endpoint,
+    at: &SshEndpoint,
+    setup: &Setup,
+) -> Result<Link, OpenError> {
+    let (link, is_resumable) = dial(to, at, setup, true).await?;
+    let refused = || OpenError::new(OpenErrorKind::Protocol, to, "it keeps no links");
+    is_resumable.then_some(link).ok_or_else(refused)
+}
+
+/// Starts ssh, which may ask nobody if `is_batch`; the result also says whether the other machine
+/// speaks the protocol of links.
+async fn dial(
+    to: &Endpoint,
+    at: &SshEndpoint,
+    setup: &Setup,
+    is_batch: bool,
+) -> Result<(Link, bool), OpenError> {
+    let command = command(at, setup.links.is_some(), is_batch);
     let child = process::spawn(&command, &launch(setup), &setup.limits).await;
     let Child {
         stdin,
@@ -144,11 +164,14 @@ async fn dial(to: &Endpoint, at: &SshEndpoint, setup: &Setup) -> Result<(Link, b
 }
 
 /// The arguments of ssh.
-fn command(at: &SshEndpoint, offers_link: bool) -> Vec<OsString> {
+fn command(at: &SshEndpoint, offers_link: bool, is_batch: bool) -> Vec<OsString> {
     let mut argv: Vec<String> = ["ssh", "-T", "-o", "ControlMaster=no"]
         .map(Into::into)
         .into();
     argv.extend(ALIVE.map(Into::into));
+    if is_batch {
+        argv.extend(["-o", "BatchMode=yes"].map(Into::into));
+    }
     if let Some(port) = at.port {
         argv.extend(["-p".to_owned(), port.to_string()]);
     }

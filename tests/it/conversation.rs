@@ -111,6 +111,7 @@ impl Stage {
             agent_is_child: !is_given("remote agent") && !is_given("played agent"),
             agent_is_replayed: is_given("played agent"),
             announce_exit: is_given("remote client"),
+            client_is_parent: is_given("parent client"),
             agent_restarts: is_given("restarting agent"),
         };
         let choice = |name| match given(lines, name).next() {

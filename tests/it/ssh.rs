@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 
+use crate::cli::signals::{DEATHS, Death, is_gone, watchdog_of};
 use crate::process::notes::{Proc, wait_until};
 use crate::support::agent::{calling, scripted};
 use crate::support::link::run as block_on;
@@ -257,6 +258,8 @@ fn an_agent_is_kept_when_the_connection_breaks() {
         )
         .await;
         assert_eq!(first.json().await["id"], "ask");
+        // As if this machine were gone: nothing says so.
+        watchdog_of(&first).await.kill(Signal::KILL);
         first.signal(Signal::KILL);
         first.exit().await;
 
@@ -291,6 +294,46 @@ fn a_message_that_takes_longer_than_the_peer_may_be_silent_arrives_on_one_attach
         assert_eq!(answer["stopReason"], "end_turn");
         end(client).await;
         assert_eq!(machine.calls().len(), 1, "one connection carries all");
+    });
+}
+
+#[test]
+fn every_signal_to_the_client_ends_the_agent() {
+    block_on(async {
+        let machine = Machine::start(&[("test", &agent())], &[]);
+        for death in DEATHS {
+            let mut command = machine.command(&["connect", "ssh://devbox"]);
+            command.process_group(0);
+            let mut client = Program::of(command);
+            let shown = begin(&mut client, "/").await;
+            let watchdog = watchdog_of(&client).await;
+            let calls = machine.calls().len();
+            death.befall(&mut client).await;
+            wait_until("the agent ends", || !is_running(&shown["pid"]));
+            is_gone(&watchdog).await;
+            let is_killed = matches!(death, Death::Group | Death::Signal(Signal::KILL));
+            let later = machine.calls().split_off(calls);
+            assert_eq!(later.len(), usize::from(is_killed), "{death:?}");
+            for call in later {
+                assert!(call.contains(&"BatchMode=yes".to_owned()), "{call:?}");
+            }
+        }
+        // The table of the agent there may say otherwise.
+        let file = machine.path("home/.config/acp-relay/acp-relay.toml");
+        let agents = fs::read_to_string(&file).unwrap();
+        fs::write(&file, agents + "on-disconnect = \"detach\"\n").unwrap();
+        machine.relay("test").await.kill(Signal::KILL);
+        let mut first = machine.connect(&["ssh://devbox"]);
+        let shown = begin(&mut first, "/").await;
+        let watchdog = watchdog_of(&first).await;
+        first.signal(Signal::KILL);
+        is_gone(&watchdog).await;
+        let mut next = machine.connect(&["ssh://devbox"]);
+        answered(&mut next, 0, "initialize", json!({"protocolVersion": 1})).await;
+        let params = json!({"sessionId": "s", "cwd": "/", "mcpServers": []});
+        let loaded = answered(&mut next, 1, "session/load", params).await;
+        assert_eq!(loaded["_meta"]["pid"], shown["pid"]);
+        end(next).await;
     });
 }
 

@@ -11,7 +11,7 @@ use imports::Imports;
 
 /// Names that only some files and folders may use, and why.
 const RESTRICTED: &str = "\
-io::stdin | transport/stdio/ transport/process/watchdog.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio reads stdin (the watchdog and what ssh starts are other processes; check and console carry no conversation)
+io::stdin | transport/stdio/ transport/process/watchdog.rs transport/link_watchdog.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio reads stdin (the watchdogs and what ssh starts are other processes; check and console carry no conversation)
 io::stdout | transport/stdio/ cli/demo/client.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio writes stdout (what ssh starts is another process; demo, check and console carry no conversation)
 unbounded | | every queue has a limit
 tokio:: | transport/ agent_connect/ proxy/ cluster/ viewer/ cli/ | the modules below are pure

@@ -188,6 +188,11 @@ impl Config {
         links.links().is_some()
     }
 
+    /// Whether it says what becomes of the agents of lost clients.
+    pub(in crate::cli) fn has_on_disconnect(&self) -> bool {
+        self.keys.get("on-disconnect").is_some()
+    }
+
     /// Whether it has an admin listener.
     pub(in crate::cli) fn has_admin(&self) -> bool {
         self.keys.get("admin.listen").is_some()

@@ -73,6 +73,7 @@ pub(super) fn value_name(arg: &Arg) -> &str {
 /// The names of the values, if the option has only certain ones.
 pub(super) fn values(arg: &Arg) -> Vec<String> {
     let values = arg.get_possible_values().into_iter();
+    let values = values.filter(|value| !value.is_hide_set());
     values.map(|value| value.get_name().to_owned()).collect()
 }
 

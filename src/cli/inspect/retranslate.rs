@@ -90,10 +90,9 @@ pub(super) fn retranslate(
     let traits = LinkTraits {
         client_half_close: true,
         agent_half_close: true,
-        agent_is_child: false,
         agent_is_replayed: header.agent.name.starts_with("replay:"),
-        announce_exit: false,
         agent_restarts: true,
+        ..LinkTraits::default()
     };
     let mut state = Retranslator {
         out: Outbox::new(&limits),

@@ -20,4 +20,7 @@ pub(in crate::cli) enum OnDisconnect {
     /// Keep it for a while; a client that sends session/load or session/resume for one of its
     /// sessions is connected to it again
     Detach,
+    /// The same, unless the client's process was killed
+    #[value(hide = true)]
+    DetachUnlessKilled,
 }

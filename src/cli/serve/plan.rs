@@ -209,9 +209,15 @@ fn agent(
     let available = endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref());
     available.map_err(|error| (exit::of_open_error(&error), error.to_string()))?;
     let on_disconnect = part.on_disconnect.unwrap_or(args.on_disconnect.action);
-    let detached = (on_disconnect == OnDisconnect::Detach).then(|| {
+    let detached = (on_disconnect != OnDisconnect::Terminate).then(|| {
         let store = old.and_then(|old| old.detached.clone());
-        store.unwrap_or_else(|| Arc::new(ConversationStore::new(Arc::clone(&context.limits))))
+        store.unwrap_or_else(|| {
+            let store = ConversationStore::new(Arc::clone(&context.limits));
+            Arc::new(match on_disconnect {
+                OnDisconnect::DetachUnlessKilled => store.ending_killed(),
+                _ => store,
+            })
+        })
     });
     Ok(Agent {
         part: part.clone(),

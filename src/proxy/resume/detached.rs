@@ -37,6 +37,8 @@ pub(super) struct DetachedConversation {
     away_since: Option<Instant>,
     /// No client is expected any more.
     over: bool,
+    /// A client whose process was killed is expected back.
+    keeps_killed: bool,
     /// The client's `initialize`, and the agent's answer.
     pub(super) initialize: InitializeExchange,
     pub(super) ids: RequestIds,
@@ -77,7 +79,12 @@ pub(super) struct AgentRequest {
 }
 
 impl DetachedConversation {
-    pub(super) fn new(client: Link, read: ReadAhead, limits: Arc<Limits>) -> Self {
+    pub(super) fn new(
+        client: Link,
+        read: ReadAhead,
+        limits: Arc<Limits>,
+        keeps_killed: bool,
+    ) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&limits)),
             agent_requests: PendingRequests::new(limits.in_flight),
@@ -87,6 +94,7 @@ impl DetachedConversation {
             connection: 0,
             away_since: None,
             over: false,
+            keeps_killed,
             initialize: InitializeExchange::default(),
             ids: RequestIds::default(),
             history: History::default(),
@@ -205,6 +213,9 @@ impl DetachedConversation {
                     self.over = true;
                     return Poll::Ready(None);
                 }
+                Poll::Ready(Some(Err(LinkError::Killed))) if self.keeps_killed => {
+                    self.detach_client("its process was killed");
+                }
                 Poll::Ready(None) => self.detach_client("ended its stream"),
                 Poll::Ready(Some(Err(error @ LinkError::Io { .. }))) => {
                     self.detach_client(&error.to_string());
@@ -322,6 +333,10 @@ impl DetachedConversation {
             match client.rx.poll_next(cx) {
                 Poll::Ready(Some(Ok(received))) => self.received.push_back(received),
                 Poll::Ready(None) if client.rx.ended_cleanly() => {
+                    self.over = true;
+                    self.client = None;
+                }
+                Poll::Ready(Some(Err(LinkError::Killed))) if !self.keeps_killed => {
                     self.over = true;
                     self.client = None;
                 }

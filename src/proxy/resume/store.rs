@@ -20,6 +20,7 @@ pub struct ConversationStore {
     conversations: Mutex<Vec<Weak<Mutex<DetachedConversation>>>>,
     /// Counts connecting clients, if metrics are on.
     metrics: OnceLock<Arc<Metrics>>,
+    ends_killed: bool,
 }
 
 impl ConversationStore {
@@ -30,7 +31,16 @@ impl ConversationStore {
             limits,
             conversations: Mutex::default(),
             metrics: OnceLock::new(),
+            ends_killed: false,
         }
+    }
+
+    /// Ends the conversation of a client whose process was killed; only connections that break are
+    /// waited for.
+    #[must_use]
+    pub const fn ending_killed(mut self) -> Self {
+        self.ends_killed = true;
+        self
     }
 
     /// Sets the metrics for connecting and disconnected clients. The first one stays.
@@ -111,7 +121,8 @@ impl ConversationStore {
 
     fn add(&self, client: Link, read: ReadAhead) -> Link {
         let peer = client.peer.clone();
-        let conversation = DetachedConversation::new(client, read, Arc::clone(&self.limits));
+        let limits = Arc::clone(&self.limits);
+        let conversation = DetachedConversation::new(client, read, limits, !self.ends_killed);
         let conversation = Arc::new(Mutex::new(conversation));
         let mut conversations = self.conversations.lock();
         conversations.retain(|conversation| conversation.strong_count() > 0);

@@ -26,6 +26,7 @@ static STATE: Mutex<State> = Mutex::new(State {
     program: None,
     adopts: false,
     running: BTreeSet::new(),
+    outliving: BTreeSet::new(),
     orphaned: false,
     thread_is_due: false,
 });
@@ -39,6 +40,8 @@ struct State {
     adopts: bool,
     /// The watchdogs that are not reaped.
     running: BTreeSet<u32>,
+    /// Other processes of this program that are not reaped, and that nothing waits for.
+    outliving: BTreeSet<u32>,
     /// Whether orphans were killed that are not reaped.
     orphaned: bool,
     /// Whether all children belong to this module, and the thread that reaps them was not started.
@@ -95,6 +98,25 @@ pub(super) fn forbidden() -> Option<String> {
 /// # Errors
 /// When there is no program to run, or the operating system does not start it.
 pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io::Result<()> {
+    start_part(watchdog::SUBCOMMAND, argv, launch, control, false)
+}
+
+/// Starts this program once more, with only `subcommand` as argument and `input` as its stdin. It may
+/// outlive this process, and [`settle`] does not wait for it.
+///
+/// # Errors
+/// As `start`.
+pub(in crate::transport) fn start_outliving(subcommand: &str, input: OwnedFd) -> io::Result<()> {
+    start_part(subcommand, &[], &Launch::default(), input, true)
+}
+
+fn start_part(
+    subcommand: &str,
+    argv: &[OsString],
+    launch: &Launch,
+    control: OwnedFd,
+    outlives: bool,
+) -> io::Result<()> {
     // Until it is listed it would look like an orphan.
     let mut state = STATE.lock();
     if state.thread_is_due {
@@ -108,7 +130,7 @@ pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io:
     let mut command = Command::new(program);
     command
         .arg0("acp-relay")
-        .arg(watchdog::SUBCOMMAND)
+        .arg(subcommand)
         .args(argv)
         .process_group(0)
         .stdin(control)
@@ -116,7 +138,10 @@ pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io:
         .stderr(Stdio::null());
     launch.apply(&mut command);
     let child = command.spawn()?;
-    state.running.insert(child.id());
+    match outlives {
+        true => state.outliving.insert(child.id()),
+        false => state.running.insert(child.id()),
+    };
     CHANGED.notify_all();
     Ok(())
 }
@@ -142,13 +167,16 @@ impl State {
     /// Reaps what has ended, and kills orphans.
     fn reap(&mut self) {
         while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
-            self.running.remove(&pid.as_raw_pid().unsigned_abs());
+            let pid = pid.as_raw_pid().unsigned_abs();
+            self.running.remove(&pid);
+            self.outliving.remove(&pid);
         }
         if !self.adopts {
             return;
         }
         let mut orphans = tree::children(std::process::id());
-        orphans.retain(|child| !self.running.contains(&child.pid));
+        let is_ours = |pid| self.running.contains(&pid) || self.outliving.contains(&pid);
+        orphans.retain(|child| !is_ours(child.pid));
         self.orphaned = !orphans.is_empty();
         for orphan in orphans {
             for entry in std::iter::once(orphan).chain(tree::below(orphan.pid)) {

@@ -39,6 +39,7 @@ pub mod watchdog;
 
 pub(super) use child::connect;
 pub use child::{Child, Process, spawn};
+pub(super) use children::start_outliving;
 pub use children::{adopt_orphans, set_watchdog, settle};
 pub use launch::{ALLOCATOR_VARS, Launch};
 pub use lease::Lease;

@@ -10,16 +10,19 @@ use super::end::LinkEnd;
 use super::half;
 use super::links::Links;
 use super::stats::KeptBytes;
+use super::watchdog::{ContactSource, LinkWatchdog};
 use crate::jsonrpc::Limits;
 use crate::transport::{Link, OpenError, OpenErrorKind};
 
-/// Opens a link over its first connection; `dial` opens the next ones.
+/// Opens a link over its first connection; `dial` opens the next ones. `contact` is what another
+/// process needs to end the link if this one is killed.
 ///
 /// # Errors
 /// The server refuses.
 pub(crate) async fn connect(
     carrier: Link,
     dial: Dial,
+    contact: Option<ContactSource>,
     links: &Links,
     limits: &Arc<Limits>,
 ) -> Result<Link, OpenError> {
@@ -32,7 +35,9 @@ pub(crate) async fn connect(
     let begun = Dialer::begin_link(carrier, dial, limits.handshake).await;
     let (dialer, carrier, welcome) = begun.map_err(fail)?;
     let kept = KeptBytes::new(&links.stats, None);
+    let watchdog = contact.and_then(|contact| LinkWatchdog::start(contact, &dialer.known));
     let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), kept);
+    end.watchdog = watchdog;
     let numbers = (welcome.generation, welcome.rx, welcome.window);
     let attached = end.attach(carrier, numbers, None);
     attached.map_err(|(_, error)| fail((OpenErrorKind::Unavailable, error.to_string())))?;

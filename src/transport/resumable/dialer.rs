@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Sleep, sleep, timeout};
 use uuid::Uuid;
 
@@ -16,8 +17,15 @@ use super::network::NetworkWatch;
 use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::printable;
-use crate::link::{Backoff, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome};
+use crate::link::{
+    Backoff, CLIENT_DIED, End, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
+};
 use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
+
+/// How much higher the numbers of attachments are that another process begins.
+const LATER: u64 = 1 << 32;
+/// Time for the greeting of one.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 /// Opens a connection that carries a link; `None` if the server does not know links.
 pub(crate) type Dial =
@@ -30,7 +38,7 @@ type Greeted = (Link, Box<Welcome>);
 pub(super) struct Dialer {
     dial: Dial,
     within: Duration,
-    known: Known,
+    pub(super) known: Known,
     backoff: Backoff,
     /// Why the last connection was lost.
     lost: String,
@@ -39,7 +47,8 @@ pub(super) struct Dialer {
 }
 
 /// What the peer has said of the link.
-struct Known {
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(in crate::transport) struct Known {
     link: String,
     epoch: String,
     key: ResumeKey,
@@ -153,21 +162,7 @@ impl Dialer {
 
     fn begin(&mut self, rx: u64) {
         self.known.generation += 1;
-        let Known {
-            link,
-            epoch,
-            key,
-            generation,
-        } = &self.known;
-        let hello = Hello {
-            v: vec![1],
-            link: Some(link.clone()),
-            epoch: Some(epoch.clone()),
-            generation: *generation,
-            rx,
-            key: Some(key.clone()),
-            window: WINDOW,
-        };
+        let hello = self.known.hello(rx, WINDOW);
         let (connection, within) = ((self.dial)(), self.within);
         let lost = self.lost.clone();
         self.step = Step::Attempt(Box::pin(async move {
@@ -199,6 +194,43 @@ impl Dialer {
 pub(in crate::transport) fn pause(backoff: &mut Backoff, after: Option<Duration>) -> Duration {
     let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
     backoff.next(random, after)
+}
+
+impl Known {
+    fn hello(&self, rx: u64, window: u64) -> Hello {
+        Hello {
+            v: vec![1],
+            link: Some(self.link.clone()),
+            epoch: Some(self.epoch.clone()),
+            generation: self.generation,
+            rx,
+            key: Some(self.key.clone()),
+            window,
+        }
+    }
+}
+
+/// Ends a link whose client was killed, over a new connection. Whether that is done, or cannot be.
+pub(in crate::transport) async fn end_link(carrier: Link, known: &mut Known) -> bool {
+    // The client may have begun attachments that it has told nobody of.
+    known.generation += LATER;
+    let (mut carrier, _) = match greet(carrier, known.hello(0, 0), TOLD_WITHIN).await {
+        Ok(greeted) => greeted,
+        Err(Fault::Again(..)) => return false,
+        Err(Fault::Never(_)) => return true,
+    };
+    let (code, reason) = (1001, CLIENT_DIED.to_owned());
+    let end = encode(&Header::End(Box::new(End { code, reason })));
+    if carrier.send(end).await.is_err() {
+        return false;
+    }
+    while let Some(Ok(Decoded::Frame(frame))) = carrier.receive().await {
+        if matches!(Header::read(frame.as_bytes()), Ok((Header::End(_), _))) {
+            return true;
+        }
+    }
+    // Another attempt shows whether it has arrived.
+    false
 }
 
 /// Greets the peer on a new connection.

@@ -17,10 +17,11 @@ use super::attachment::{Attachment, Fault, Stderr};
 use super::dialer::Dialer;
 use super::outages::OutageLog;
 use super::stats::KeptBytes;
+use super::watchdog::LinkWatchdog;
 use super::wire::{broken, encode, with_header};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::link::{Attach, AttachError, End, Header, LinkState, Received, WINDOW};
+use crate::link::{Attach, AttachError, CLIENT_DIED, End, Header, LinkState, Received, WINDOW};
 use crate::transport::liveness::Due;
 use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
 
@@ -62,6 +63,8 @@ pub(super) struct LinkEnd {
     waker: Option<Waker>,
     pub(super) watch: Option<PresenceCallback>,
     pub(super) stderr: Option<Stderr>,
+    /// The process that ends the link if this one is killed.
+    pub(super) watchdog: Option<LinkWatchdog>,
     /// Attachments that were given up, which a broken receiver still reads.
     #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
     stale: Vec<Attachment>,
@@ -89,6 +92,7 @@ impl LinkEnd {
             waker: None,
             watch: None,
             stderr: None,
+            watchdog: None,
             #[cfg(any(link_fault = "unchecked", link_fault = "implicit"))]
             stale: Vec::new(),
         }
@@ -263,6 +267,10 @@ impl LinkEnd {
     /// The conversation has ended: a peer that was not told so is, as far as that is possible at
     /// once.
     pub(super) fn drop_conversation(&mut self) {
+        let is_told = self.failed || self.peer_end.is_some();
+        if let Some(watchdog) = self.watchdog.take().filter(|_| is_told) {
+            watchdog.dismiss();
+        }
         self.closing.get_or_insert(CloseReason::PeerFailed);
         let _ = self.write(&mut Context::from_waker(Waker::noop()));
         self.attachment = None;
@@ -334,6 +342,9 @@ impl LinkEnd {
                 Poll::Ready(Err(error)) => self.fail(error),
                 Poll::Ready(Ok((link, welcome))) => {
                     let numbers = (welcome.generation, welcome.rx, welcome.window);
+                    if let Some(watchdog) = &mut self.watchdog {
+                        watchdog.update(&dialer.known);
+                    }
                     if let Err((_, error)) = self.attach(link, numbers, None) {
                         self.fail(broken(error));
                     }
@@ -428,6 +439,9 @@ impl LinkEnd {
             (Header::Pong(_) | Header::Unknown, _) => {}
             (Header::End(end), _) => {
                 self.peer_end = Some(end.code);
+                if end.reason == CLIENT_DIED && self.dialer.is_none() {
+                    self.error = Some(LinkError::Killed);
+                }
                 // Why a server ends a link is only known from its code.
                 if self.dialer.is_some() && self.closing.is_none() {
                     self.error = closing::close_error(end.code, end.reason.as_bytes());

@@ -243,7 +243,12 @@ fn attach(
         ..welcome
     };
     let greeting = encode(&Header::Welcome(Box::new(welcome)));
-    let numbers = (hello.generation, hello.rx, hello.window);
+    // One who only ends the link knows no number.
+    let peer_rx = match hello.rx {
+        0 => end.state.sent().first(),
+        known => known,
+    };
+    let numbers = (hello.generation, peer_rx, hello.window);
     end.attach(carrier, numbers, Some(greeting))
         .map_err(|(carrier, error)| {
             let refusal = Refusal {

@@ -5,7 +5,7 @@
 //! [`Link`](super::Link) of it. The client's end is made by `connect`, and connects again with
 //! `dialer`, which `network` wakes after sleep and when the network has changed; `outages` is what is
 //! logged of that. The server's end is made by [`Links`], which finds it for a client that comes
-//! back. `wire` is what both write, `stats` what is counted. The numbers, and what they mean, are in
+//! back. `watchdog` starts the process that ends a link whose client is killed. `wire` is what both write, `stats` what is counted. The numbers, and what they mean, are in
 //! [`crate::link`].
 //!
 //! # Why
@@ -26,9 +26,12 @@ mod links;
 mod network;
 mod outages;
 mod stats;
+mod watchdog;
 mod wire;
 
 pub(crate) use connect::{Dial, connect};
-pub(super) use dialer::pause;
+pub(super) use dialer::{end_link, pause};
 pub use links::{LinkPlace, Links};
+pub use watchdog::SUBCOMMAND;
+pub(super) use watchdog::{Contact, ContactSource, Lost};
 pub(super) use wire::{SUBPROTOCOL, carrier_limits};

@@ -25,7 +25,7 @@ use super::handshake::{Opened, upgrade};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Limits};
 use crate::transport::http::client::HttpClient;
-use crate::transport::resumable::{self, SUBPROTOCOL};
+use crate::transport::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
 use crate::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
     Links, OpenError, OpenErrorKind, Peer, Setup, forward,
@@ -111,6 +111,8 @@ async fn resume(
     let limits = resumable::carrier_limits(&setup.limits);
     let first = client(opened, name.clone(), &limits);
     let (http, to) = (Arc::new(http), to.clone());
+    let (contact, jar) = (Contact::of(&to, setup), Arc::clone(&http));
+    let contact: ContactSource = Box::new(move || contact.clone().with_cookies(jar.cookies()));
     let dial: resumable::Dial = Arc::new(move || {
         let (http, to) = (Arc::clone(&http), to.clone());
         let (name, limits) = (name.clone(), Arc::clone(&limits));
@@ -119,7 +121,8 @@ async fn resume(
             Ok(opened.is_chosen.then(|| client(opened, name, &limits)))
         })
     });
-    resumable::connect(first, dial, links, &setup.limits).await
+    let contact = setup.serves_parent.then_some(contact);
+    resumable::connect(first, dial, contact, links, &setup.limits).await
 }
 
 /// A link over a WebSocket that was opened as a client.

@@ -12,7 +12,6 @@
 //! it to its end first, as over TCP, would take for ever when 2^62 bytes are promised.
 
 mod byte_stream;
-#[cfg(feature = "cluster")]
 mod carrier;
 mod connection;
 mod handshake;
@@ -24,6 +23,5 @@ pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
-#[cfg(feature = "cluster")]
 pub(crate) use carrier::connect_carrier;
 pub(super) use link::{connect, connect_link, link};

@@ -8,6 +8,7 @@ mod returns;
 mod resources;
 mod dialects;
 mod stderr;
+pub(crate) mod signals;
 mod stops;
 mod browser;
 mod progress;

@@ -64,7 +64,8 @@ fn flag(arg: &Arg, long: &str) -> Flag {
     });
     let values = arg.get_possible_values().into_iter();
     let is_listed = takes_value && !arg.is_hide_possible_values_set();
-    let values = values.filter(|value| is_listed && value.get_help().is_some());
+    let values =
+        values.filter(|value| is_listed && !value.is_hide_set() && value.get_help().is_some());
     Flag {
         name: format!("--{long}"),
         form,

@@ -81,6 +81,10 @@ impl Proc {
         self.stat().map_or(0, |stat| stat[2].parse().unwrap())
     }
 
+    pub(crate) fn session(&self) -> u32 {
+        self.stat().map_or(0, |stat| stat[3].parse().unwrap())
+    }
+
     pub(crate) fn kill(&self, signal: Signal) {
         if !self.is_gone() {
             let pid = Pid::from_raw(self.pid.try_into().unwrap()).unwrap();

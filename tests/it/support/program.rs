@@ -208,9 +208,12 @@ impl Program {
         String::from_utf8(bytes).unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.id().expect("it runs");
-        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(self.pid().cast_signed()).unwrap(), signal).unwrap();
     }
 
     pub(crate) async fn exit(&mut self) -> ExitStatus {

@@ -166,8 +166,7 @@ impl HttpClient {
         let own = std::mem::replace(fields, self.request_headers.clone());
         fields.extend(own);
         fields.entry(USER_AGENT).or_insert(AGENT);
-        let cookies = self.jar.lock().header(fields.get(COOKIE), Instant::now());
-        if let Some(cookies) = cookies {
+        if let Some(cookies) = self.cookies() {
             fields.insert(COOKIE, cookies);
         }
         let client = self.pool.lock().0.clone();
@@ -175,6 +174,12 @@ impl HttpClient {
         let answer = answer.map_err(|fault| self.no_response(&fault))?;
         self.jar.lock().store(answer.headers(), Instant::now());
         Ok(answer)
+    }
+
+    /// The cookies of the next request.
+    pub(in crate::transport) fn cookies(&self) -> Option<HeaderValue> {
+        let given = self.request_headers.get(COOKIE);
+        self.jar.lock().header(given, Instant::now())
     }
 
     /// Cancelled when the current pool is replaced.

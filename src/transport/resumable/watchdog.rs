@@ -1,0 +1,91 @@
+//! Starts the process that ends a link if this one is killed, and tells it how.
+//!
+//! It gets a line for each connection of the link: JSON of a [`Lost`], or `null` once the link is
+//! over. If its input ends after another line, this process was killed.
+
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::dialer::Known;
+use crate::transport::process;
+
+/// The argument that makes the executable of the relay run as that process.
+pub const SUBCOMMAND: &str = "__link-watchdog";
+
+/// The process, as long as the link lives.
+pub(super) struct LinkWatchdog {
+    contact: ContactSource,
+    socket: StdUnixStream,
+}
+
+/// How the server of a link is reached from another process (see `transport::contact`). It holds
+/// credentials, and is never logged.
+#[derive(Clone, Deserialize, Serialize)]
+pub(crate) struct Contact {
+    pub(in crate::transport) to: String,
+    pub(in crate::transport) headers: Vec<(String, String)>,
+    pub(in crate::transport) tls_ca: Option<PathBuf>,
+    pub(in crate::transport) pin: Option<String>,
+}
+
+/// What the process needs to end the link.
+#[derive(Deserialize, Serialize)]
+pub(in crate::transport) struct Lost<C = Contact, K = Known> {
+    pub(in crate::transport) contact: C,
+    pub(in crate::transport) known: K,
+}
+
+/// Makes a [`Contact`] of what holds now.
+pub(crate) type ContactSource = Box<dyn Fn() -> Contact + Send + Sync>;
+
+impl LinkWatchdog {
+    /// Starts it; `None`, with a warning, where that is not possible.
+    pub(super) fn start(contact: ContactSource, known: &Known) -> Option<Self> {
+        let (socket, input) = match pair() {
+            Ok(pair) => pair,
+            Err(error) => return warn(&error),
+        };
+        let mut watchdog = Self { contact, socket };
+        watchdog.update(known);
+        // Starting a process takes a millisecond, in which the conversation begins.
+        tokio::task::spawn_blocking(move || {
+            let started = process::start_outliving(SUBCOMMAND, input.into());
+            started.unwrap_or_else(|error| warn(&error).unwrap_or_default())
+        });
+        Some(watchdog)
+    }
+
+    /// The link has a new connection.
+    pub(super) fn update(&mut self, known: &Known) {
+        let contact = (self.contact)();
+        let lost = serde_json::to_string(&Lost { contact, known });
+        self.write(&lost.unwrap_or_default());
+    }
+
+    /// The link is over.
+    pub(super) fn dismiss(mut self) {
+        self.write("null");
+    }
+
+    fn write(&mut self, line: &str) {
+        // It may have been killed. Otherwise it reads at once, and the socket has room.
+        let _ = self.socket.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+fn pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
+    let (socket, input) = StdUnixStream::pair()?;
+    socket.set_nonblocking(true)?;
+    Ok((socket, input))
+}
+
+fn warn<T>(error: &io::Error) -> Option<T> {
+    tracing::warn!(
+        "no process ends the agent there if this one is killed ({error}); it is then kept for \
+         --limit reconnect-grace of the relay there"
+    );
+    None
+}
