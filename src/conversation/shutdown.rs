@@ -197,6 +197,13 @@ impl Conversation {
         }
     }
 
+    /// The time for turns ends then already, while the relay stops.
+    pub fn shorten_drain(&mut self, until: Instant) {
+        let shutdown = &mut self.shutdown;
+        shutdown.drained = shutdown.drained.map(|drained| drained.min(until));
+        shutdown.deadline = shutdown.deadline.map(|at| at.min(until));
+    }
+
     /// The connection to the agent is lost since then, or there is one. The conversation continues
     /// over the next one.
     pub fn handle_agent_away(&mut self, since: Option<Instant>, now: Instant, out: &mut Outbox) {

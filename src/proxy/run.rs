@@ -66,15 +66,18 @@ pub fn run(
     stop: &StopSignals,
 ) -> impl Future<Output = End> + Send + use<> {
     let marker = observers.marker();
+    let names_agent = client.peer.kind == PeerKind::Parent;
+    let agent_name = names_agent.then(|| agent.peer.name.clone());
     let mut outbox = Outbox::new(&limits);
     outbox.set_needs(observers.needs());
-    let drain = limits.drain;
+    let (drain, stop_grace) = (limits.drain, limits.stop_grace);
     let retention = Retention {
         idle: limits.reconnect_grace,
         limit: limits.reconnect_turn,
     };
     let mut relay = RelayLoop {
         drain,
+        stop_grace,
         drained: None,
         close_grace: (client.peer.kind == PeerKind::Remote && client.peer.half_close)
             .then_some(limits.close_grace),
@@ -128,8 +131,9 @@ pub fn run(
 
 struct RelayLoop {
     conversation: Conversation,
-    /// [`Limits::drain`], and when it is over.
+    /// [`Limits::drain`] and [`Limits::stop_grace`], and when the first is over.
     drain: Duration,
+    stop_grace: Duration,
     drained: Option<Instant>,
     outbox: Outbox,
     observers: Observers,
@@ -430,6 +434,7 @@ impl RelayLoop {
         if self.client_is_awaited() && self.client_deadline.is_none() {
             self.client_deadline = Some(self.client_deadline_at(Instant::now()));
         }
+        self.shorten_drain(state.0);
         self.timer.set(self.due());
         if !self.timer.poll(cx) {
             return false;
@@ -476,6 +481,19 @@ impl RelayLoop {
             let short = drained.max(now + SHORT_TIMEOUT);
             long.min(short).min(drained + OVERTIME)
         })
+    }
+
+    /// A client that is away cannot come back to a relay that stops, so nobody reads how its turns
+    /// end.
+    fn shorten_drain(&mut self, client_is_away: bool) {
+        let Some(drained) = self.drained.filter(|_| client_is_away) else {
+            return;
+        };
+        let soon = Instant::now() + self.stop_grace;
+        if soon < drained {
+            self.drained = Some(soon);
+            self.conversation.shorten_drain(soon.into_std());
+        }
     }
 
     /// Executes the conversation's commands and passes its notes to the observers.
