@@ -65,7 +65,6 @@ impl Conversation {
             self.shutdown.deadline,
             self.link_status.due(),
             self.dialects.deadline(),
-            self.held.deadline(),
             self.early.until,
         ];
         deadlines.into_iter().flatten().min()
@@ -83,15 +82,12 @@ impl Conversation {
         out.note(Note::Ended { side, how, lost });
         self.shutdown.silent[side as usize] = true;
         match side {
-            Side::Client if self.hold_end(now) => {}
-            Side::Client => self.client_ended(now, out),
+            Side::Client => {
+                self.refuse_held(out);
+                self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
+            }
             Side::Agent => self.agent_left(CloseReason::Done, now, out),
         }
-    }
-
-    /// The client has ended its stream, and all that it had sent is handled.
-    pub(super) fn client_ended(&mut self, now: Instant, out: &mut Outbox) {
-        self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
     }
 
     /// What `side` sends cannot be understood any more; `error` is reported to it.

@@ -1,16 +1,12 @@
 //! The negotiation of the protocol version, and the timers of the conversion between versions.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::held_input::Held;
 use super::state::Conversation;
-use super::{Command, Outbox};
+use super::{Command, Note, Outbox};
 use crate::dialect::versions::Step;
-use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
-
-/// Time for the agent's answer once the client has ended its stream.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Conversation {
     /// Takes a message while the versions of the two sides are not known.
@@ -60,24 +56,29 @@ impl Conversation {
     /// Handles what the client has sent before the agent had answered `initialize`.
     pub(super) fn release_held(&mut self, out: &mut Outbox) {
         while !self.dialects.awaits_version() {
-            match self.held.pop() {
-                Some(Held::Frame(frame, now)) => {
-                    let scanned = scan(&frame, &self.limits);
-                    self.handle_scanned(Side::Client, frame, &scanned, now, out);
-                }
-                Some(Held::End(now)) => self.client_ended(now, out),
-                None => break,
-            }
+            let Some((frame, now)) = self.held.pop() else {
+                break;
+            };
+            let scanned = scan(&frame, &self.limits);
+            self.handle_scanned(Side::Client, frame, &scanned, now, out);
         }
     }
 
-    /// Whether the end of the client's stream waits for the agent's answer to `initialize`.
-    pub(super) fn hold_end(&mut self, now: Instant) -> bool {
-        let waits = self.dialects.awaits_version() && !self.held.is_empty();
-        if waits {
-            self.held.end(now + PATIENCE);
+    /// The client has ended its stream, so what it has sent does not wait any longer for the
+    /// agent's answer to `initialize`.
+    pub(super) fn refuse_held(&mut self, out: &mut Outbox) {
+        let what = "the client has ended its stream before the agent had answered initialize";
+        let reason = Reason::new(reply::PEER_LOST, what);
+        let reason = reason.at(ErrorSource::Client).delivered(Delivered::No);
+        while let Some((frame, _)) = self.held.pop() {
+            match scan(&frame, &self.limits) {
+                Scanned::Message(at) if at.kind == Kind::Request => {
+                    let (id, method) = (at.id(&frame).to_owned(), at.raw_method(&frame));
+                    self.answer_for_peer(Side::Client, &id, method, &reason, out);
+                }
+                _ => out.note(Note::Undeliverable { to: Side::Agent }),
+            }
         }
-        waits
     }
 
     /// The agent will not answer `initialize` any more.
@@ -88,9 +89,6 @@ impl Conversation {
 
     /// Does what is due for the side that speaks v2.
     pub(super) fn expire_version_timers(&mut self, now: Instant, out: &mut Outbox) {
-        if self.held.deadline().is_some_and(|until| until <= now) {
-            self.stop_negotiating(out);
-        }
         if let Some((peer, mut outcome)) = self.dialects.expire(now) {
             self.note_outcome(peer, &mut outcome, out);
             self.take_translation(peer, outcome, now, out);

@@ -531,6 +531,7 @@ impl RelayLoop {
             exit: self.conversation.exit(),
             lost: self.conversation.has_lost_agent(),
             answered: self.conversation.has_agent_answered(),
+            agent_error: self.conversation.agent_error(),
             refused: self.refused,
             client_error: self.client_error.take(),
             counts: self.observers.counts().clone(),
