@@ -138,14 +138,15 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
             if let Some(traces) = &context.traces {
                 traces.finish();
             }
-            Ok(exit::of_end(&end, &context.stop, context.is_strict()))
+            let (stop, strict) = (&context.stop, context.is_strict());
+            Ok(exit::of_end(&end, stop, strict, Some(&target.endpoint)))
         }
         Err(why) => {
             if let Some(metrics) = metrics {
                 metrics.fail();
             }
             let code = exit::fail(why.code(), &why);
-            reject_quickly(client, &why.reason(), &context.limits, stop).await;
+            reject_quickly(client, &why.reason(true), &context.limits, stop).await;
             Ok(code)
         }
     }

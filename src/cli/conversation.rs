@@ -20,7 +20,7 @@ use crate::policy::MessagePolicy;
 use crate::proxy::{self, End, StopSignals};
 use crate::transport::registry;
 use crate::transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, Restart, Setup, forward,
+    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PeerKind, Restart, Setup, forward,
 };
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
@@ -96,6 +96,7 @@ pub(super) async fn run_conversation(
 ) -> End {
     let limits = &context.limits;
     let stop = &context.stop;
+    let is_parent = client.peer.kind == PeerKind::Parent;
     let mut observers = observers.with(NoteLogger::default());
     let (recordings, agent_metrics) = metrics
         .as_ref()
@@ -182,7 +183,13 @@ pub(super) async fn run_conversation(
         end.counts.add(note);
     }
     log_summary(&end);
-    log_agent_failure(&end, tail.get().map_or("", String::as_str));
+    if let Some(failure) = agent_failure(&end, tail.get().map_or("", String::as_str)) {
+        match is_parent {
+            // It is in the last line that is printed.
+            true => end.agent_error = Some(failure),
+            false => tracing::warn!("{failure}"),
+        }
+    }
     end
 }
 
@@ -205,6 +212,7 @@ async fn reject_unrecorded(
         exit: None,
         lost: false,
         answered: false,
+        agent_error: None,
         refused: None,
         client_error: None,
         counts,
@@ -253,13 +261,14 @@ pub(super) async fn reject_quickly(
 }
 
 impl NoAgent {
-    /// The error that the client gets.
-    pub(super) fn reason(&self) -> Reason {
+    /// The error that the client gets. Only that of `connect` may know the agent's address.
+    pub(super) fn reason(&self, with_address: bool) -> Reason {
         match self {
             Self::Unreachable(error) => {
-                let remedy = error.remedy.iter().map(|remedy| format!(". {remedy}"));
-                let remedy: String = remedy.collect();
-                let message = format!("there is no agent: {}{remedy}", error.what);
+                let text = error.to_string();
+                let address = format!("{}: ", error.endpoint);
+                let shown = text.strip_prefix(&address).filter(|_| !with_address);
+                let message = format!("there is no agent: {}", shown.unwrap_or(&text));
                 match error.kind {
                     OpenErrorKind::Overloaded => {
                         Reason::new(reply::OVERLOADED, message).retryable()
@@ -283,14 +292,12 @@ impl NoAgent {
     }
 }
 
-/// Logs that the agent failed, unless the relay ended it.
-fn log_agent_failure(end: &End, tail: &str) {
+/// How the agent's process failed, unless the relay ended it.
+fn agent_failure(end: &End, tail: &str) -> Option<String> {
     let silent = end.is_without_answer();
-    let Some(exit) = end.exit.filter(|exit| *exit != Exit::Code(0) || silent) else {
-        return;
-    };
+    let exit = end.exit.filter(|exit| *exit != Exit::Code(0) || silent)?;
     if matches!(end.cause, Cause::Stopped | Cause::Unrecorded) || end.counts.note("stopping") > 0 {
-        return;
+        return None;
     }
     let lines: Vec<&str> = tail.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
@@ -299,10 +306,10 @@ fn log_agent_failure(end: &End, tail: &str) {
     } else {
         ""
     };
-    match &*last {
-        "" => tracing::warn!("the agent ended with {exit}{when}"),
-        last => tracing::warn!("the agent ended with {exit}{when}, its stderr with: {last}"),
-    }
+    Some(match &*last {
+        "" => format!("the agent ended with {exit}{when}"),
+        last => format!("the agent ended with {exit}{when}, its stderr with: {last}"),
+    })
 }
 
 impl LinkGuard for RestartableHold {

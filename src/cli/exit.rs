@@ -4,9 +4,12 @@ use std::process::ExitCode;
 
 use super::stderr;
 use crate::conversation::Cause;
-use crate::jsonrpc::Exit;
+use crate::jsonrpc::{Exit, Side, printable, truncated};
 use crate::proxy::{ConnectRefusal, End, StopSignals};
-use crate::transport::{OpenError, OpenErrorKind};
+use crate::transport::{CHECK_TOKEN, Endpoint, OpenError, OpenErrorKind};
+
+/// How much of an agent's address or command is printed, in characters.
+const MAX_ADDRESS: usize = 200;
 
 /// All went well.
 pub(super) const SUCCESS: u8 = 0;
@@ -65,32 +68,79 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 /// lost. An agent that ends with 0 before it answered a request does not speak the protocol. A
 /// stdout that is open but accepts nothing is a failure, and so is a conversation that had to be
 /// recorded and was not (`strict`), whatever its result.
-pub(super) fn of_end(end: &End, stop: &StopSignals, strict: bool) -> ExitCode {
+///
+/// If the code says that the agent has failed, the reason is printed, with the address of `agent`:
+/// many editors show the last line of stderr alone.
+pub(super) fn of_end(
+    end: &End,
+    stop: &StopSignals,
+    strict: bool,
+    agent: Option<&Endpoint>,
+) -> ExitCode {
     if stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
     }
     if strict && end.counts.note("unrecorded") > 0 {
-        return ExitCode::from(CANNOT_CREATE);
-    }
-    if let Some(refused) = end.refused {
-        return ExitCode::from(match refused {
-            ConnectRefusal::Unavailable => UNAVAILABLE,
-            ConnectRefusal::Forbidden => FORBIDDEN,
-            ConnectRefusal::Protocol => PROTOCOL,
-        });
+        return fail(
+            CANNOT_CREATE,
+            &"the conversation ends because it cannot be recorded",
+        );
     }
     if let Some(why) = &end.client_error {
         let fault = format!("the agent's output cannot be forwarded: {why}");
         return fail(SYSTEM, &fault);
     }
-    ExitCode::from(match (end.exit, &end.cause) {
+    let code = of_agent(end);
+    match agent.filter(|_| code != SUCCESS && end.cause != Cause::Stopped) {
+        Some(agent) => fail(code, &last_line(end, agent)),
+        None => ExitCode::from(code),
+    }
+}
+
+/// What has happened to the agent, where, and what to do.
+fn last_line(end: &End, agent: &Endpoint) -> String {
+    let address = truncated(&printable(agent.to_string().as_bytes()), MAX_ADDRESS);
+    let what = match &end.agent_error {
+        // The server has said it in words.
+        Some(why) if end.refused.is_some() => why.trim_start_matches("it broke off: "),
+        Some(why) => why,
+        None => "it has ended the connection before it answered a request",
+    };
+    let remedy = match (end.refused, agent, end.exit) {
+        (Some(ConnectRefusal::Forbidden), ..) if what.contains(CHECK_TOKEN) => {
+            return format!("{address}: {what}");
+        }
+        (Some(ConnectRefusal::Forbidden), ..) => CHECK_TOKEN,
+        (Some(ConnectRefusal::Protocol), ..) => "Check the address and its path; /acp is usual",
+        (Some(ConnectRefusal::Unavailable), ..) => "Try again later",
+        (_, Endpoint::Exec(_), Some(Exit::Code(0))) => {
+            "Check its arguments: many agents need one, such as `acp`"
+        }
+        (_, Endpoint::Exec(_), _) => "Run `acp-relay try` with the same command to see more",
+        (_, _, Some(_)) => "Its machine has the reason, in the log of the relay or of the agent",
+        _ if !end.answered => "Check that an ACP agent listens there, and how it is reached",
+        _ => "Check that its machine is reached and that it runs there, and start again",
+    };
+    format!("{address}: {what}. {remedy}")
+}
+
+fn of_agent(end: &End) -> u8 {
+    if let Some(refused) = end.refused {
+        return match refused {
+            ConnectRefusal::Unavailable => UNAVAILABLE,
+            ConnectRefusal::Forbidden => FORBIDDEN,
+            ConnectRefusal::Protocol => PROTOCOL,
+        };
+    }
+    let is_cut = end.lost
+        || end.counts.note("answered_for_peer") > 0
+        || end.counts.received(Side::Agent).frames == 0;
+    match (end.exit, &end.cause) {
         (Some(Exit::Code(0)), _) if end.is_without_answer() => PROTOCOL,
         (Some(Exit::Code(code)), _) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
         (Some(Exit::Signal(signal)), _) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         (None, Cause::Violation(_)) => PROTOCOL,
-        (None, Cause::AgentLeft) if end.lost || end.counts.note("answered_for_peer") > 0 => {
-            UNAVAILABLE
-        }
+        (None, Cause::AgentLeft) if is_cut => UNAVAILABLE,
         (None, _) => SUCCESS,
-    })
+    }
 }

@@ -46,6 +46,13 @@ impl Conversation {
         self.shutdown.exit
     }
 
+    /// Why the agent was lost, rejected or stopped, as a clause.
+    #[must_use]
+    pub fn agent_error(&self) -> Option<String> {
+        let error = self.shutdown.agent_error.as_ref()?;
+        Some(format!("it {error}"))
+    }
+
     /// Whether the agent has answered any request.
     #[must_use]
     pub fn has_agent_answered(&self) -> bool {

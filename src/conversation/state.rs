@@ -18,7 +18,7 @@ use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
-use crate::jsonrpc::reply::{self, Reason};
+use crate::jsonrpc::reply::{self, ErrorSource, Reason};
 use crate::jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
     scan,
@@ -61,6 +61,8 @@ pub struct Conversation {
     unmatched: [usize; 2],
     /// The agent has answered a request.
     pub(super) agent_answered: bool,
+    /// The agent's address, if the client may know it.
+    agent_name: Option<String>,
 }
 
 /// A request in flight. Its answer carries no method.
@@ -127,6 +129,7 @@ impl Conversation {
             oversized: [0; 2],
             unmatched: [0; 2],
             agent_answered: false,
+            agent_name: None,
         }
     }
 
@@ -227,6 +230,13 @@ impl Conversation {
         }
     }
 
+    /// Answers `initialize` with this address of the agent if the agent cannot answer it.
+    #[must_use]
+    pub fn with_agent_name(mut self, name: Option<String>) -> Self {
+        self.agent_name = name;
+        self
+    }
+
     /// Answers a request of `requester` in place of the side it was for.
     pub(super) fn answer_for_peer(
         &mut self,
@@ -236,14 +246,20 @@ impl Conversation {
         reason: &Reason,
         out: &mut Outbox,
     ) {
-        let method = String::from_utf8_lossy(method).into_owned();
         out.note(Note::Answered {
             to: requester,
             id: id.clone(),
-            method,
+            method: String::from_utf8_lossy(method).into_owned(),
             code: reason.code,
         });
-        self.send(requester, reply::error(id.as_id(), reason), out);
+        let of_agent = requester == Side::Client && reason.source == ErrorSource::Agent;
+        let error = match &self.agent_name {
+            Some(name) if of_agent && method == b"initialize" => {
+                reply::error(id.as_id(), &reason.of(name))
+            }
+            _ => reply::error(id.as_id(), reason),
+        };
+        self.send(requester, error, out);
     }
 
     pub(super) fn handle_message(

@@ -3,6 +3,7 @@
 //! All other messages are the peers' own text. `error.data.relay` marks the relay's errors.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize as _, Serialize, Serializer};
@@ -147,6 +148,16 @@ impl Reason {
     #[must_use]
     pub fn at(self, source: ErrorSource) -> Self {
         Self { source, ..self }
+    }
+
+    /// The same, with the address of the peer.
+    #[must_use]
+    pub fn of(&self, address: impl fmt::Display) -> Self {
+        let message = format!("{address}: {}", self.message).into();
+        Self {
+            message,
+            ..self.clone()
+        }
     }
 
     /// Sets what is known of its delivery.

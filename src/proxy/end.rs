@@ -15,6 +15,8 @@ pub struct End {
     pub lost: bool,
     /// Whether the agent has answered any request.
     pub answered: bool,
+    /// Why the agent was lost, rejected or stopped, as a clause: `it broke off: …`.
+    pub agent_error: Option<String>,
     /// How the agent's server refused the connection, if it did.
     pub refused: Option<ConnectRefusal>,
     /// Why the client could not be sent everything, unless it had disconnected.

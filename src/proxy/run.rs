@@ -89,7 +89,8 @@ pub fn run(
         conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
             .with_policy(policy)
             .with_log_redaction(agent.guard.log_redaction())
-            .with_marker(marker),
+            .with_marker(marker)
+            .with_agent_name(agent_name),
         observers,
         readers: [client.rx, agent.rx],
         writers: [

@@ -66,6 +66,7 @@ pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,
     ListenFuture, Listener, Setup, Tls,
 };
+pub(crate) use open_error::CHECK_TOKEN;
 pub use open_error::{OpenError, OpenErrorKind};
 pub use pin::Pin;
 pub use process::Launch;

@@ -12,7 +12,7 @@ use super::Endpoint;
 /// The message for a refused connection.
 pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
 /// The remedy for a server that answers 401 or 403.
-pub(super) const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
+pub(crate) const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
      the server asks for";
 
 /// Why an endpoint could not be opened: what happened, where, and what to do.

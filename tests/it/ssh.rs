@@ -434,6 +434,7 @@ fn each_failure_says_what_to_do() {
             ask(&mut client, 0, "initialize", json!({"protocolVersion": 1})).await;
             let answer = client.json().await;
             let error = answer["error"]["message"].as_str().expect(to).to_owned();
+            assert!(error.contains(&format!("{to}: ")), "{error}");
             let line = client.complaint().await.unwrap();
             assert!(line.starts_with(&format!("acp-relay: {to}: ")), "{line}");
             for text in [&error, &line] {

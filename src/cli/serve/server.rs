@@ -106,7 +106,7 @@ impl Server {
         let unavailable = ExitCode::from(exit::UNAVAILABLE);
         let slot = self.clients.acquire(limits.connections);
         let refusal = if self.stop.requested.is_cancelled() {
-            Some(conversation::NoAgent::Stopped.reason())
+            Some(conversation::NoAgent::Stopped.reason(false))
         } else if slot.is_none() {
             let reason = limit_reached(limits.connections);
             let message = &reason.message;
@@ -203,7 +203,8 @@ impl Server {
                 let observers = Observers::default();
                 let run = run_conversation(client, link, None, context, metrics, observers);
                 let end = Box::pin(run).await;
-                exit::of_end(&end, &context.stop, context.is_strict())
+                let (stop, strict) = (&context.stop, context.is_strict());
+                exit::of_end(&end, stop, strict, Some(&agent.endpoint))
             }
             Err(why) => {
                 tracing::error!(agent = agent.part.name, "no agent: {why}");
@@ -211,7 +212,7 @@ impl Server {
                     metrics.fail();
                 }
                 let limits = &listener.setup.limits;
-                reject(client, &why.reason(), limits, &self.stop).await;
+                reject(client, &why.reason(false), limits, &self.stop).await;
                 ExitCode::from(why.code())
             }
         }

@@ -168,7 +168,7 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
         traces.finish();
     }
     screen.report(&Report::new(&end.counts, &observations.lock()));
-    let of_end = exit::of_end(&end, &context.stop, context.is_strict());
+    let of_end = exit::of_end(&end, &context.stop, context.is_strict(), None);
     let code = match outcome {
         // The relay knows why.
         Err(failure) if failure.is::<Closed>() || end.refused.is_some() => {

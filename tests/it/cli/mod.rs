@@ -13,4 +13,5 @@ mod stops;
 mod browser;
 mod progress;
 mod local_times;
+mod last_line;
 mod outages;

@@ -62,7 +62,12 @@ pub(in crate::transport) async fn connect(
     client.connect().await?;
     let connection = OnceLock::new();
     let api = Api::Streamable { url, connection };
-    Ok(link(Arc::new(Shared::new(to, client, api))))
+    Ok(link(Arc::new(Shared::new(
+        to,
+        client,
+        api,
+        setup.serves_parent,
+    ))))
 }
 
 /// Opens a link over elephant.ai's routes. The server drops messages for a client whose stream is
@@ -81,7 +86,7 @@ pub(in crate::transport) async fn connect_elephant(
         streams: client.url(&format!("{path}/sse?client_id={name}"))?,
     };
     client.connect().await?;
-    let shared = Arc::new(Shared::new(to, client, api));
+    let shared = Arc::new(Shared::new(to, client, api, setup.serves_parent));
     let mut stream = Stream::new(&shared, None);
     let failed = |what: String| {
         OpenError::new(OpenErrorKind::Protocol, to, what)

@@ -42,6 +42,8 @@ const LATENESS: Duration = Duration::from_secs(10);
 
 /// The state that the tasks of one link share.
 pub(super) struct Shared {
+    /// Whether the client may know the address, which is then in the error of its `initialize`.
+    names_agent: bool,
     pub(super) to: Endpoint,
     pub(super) client: HttpClient,
     pub(super) api: Api,
@@ -102,8 +104,9 @@ pub(super) fn new_queue<T>() -> Queue<T> {
 }
 
 impl Shared {
-    pub(super) fn new(to: &Endpoint, client: HttpClient, api: Api) -> Self {
+    pub(super) fn new(to: &Endpoint, client: HttpClient, api: Api, names_agent: bool) -> Self {
         Self {
+            names_agent,
             to: to.clone(),
             sessions: Mutex::new(Sessions::new(&client.limits)),
             client,
@@ -205,7 +208,10 @@ impl Shared {
 
     /// Sends an error to the client for a request that failed here.
     pub(super) fn fail(&self, id: &IdBuf, reason: &Reason) {
-        let error = reply::error(id.as_id(), reason);
+        let error = match self.names_agent && !self.is_open() {
+            true => reply::error(id.as_id(), &reason.of(&self.to)),
+            false => reply::error(id.as_id(), reason),
+        };
         let length = error.len();
         // There is one for each request at most, so they are bounded already.
         self.received.put(Ok(Decoded::Frame(error)), length);
