@@ -8,6 +8,7 @@
 use std::error::Error;
 use std::future::poll_fn;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::http::client::HttpStream;
@@ -49,7 +50,7 @@ async fn serve() -> Outcome {
     loop {
         let (stream, _) = listener.accept().await?;
         tokio::spawn(async move {
-            let limits = Limits::default();
+            let limits = Arc::new(Limits::default());
             match open_server(stream).await {
                 Ok((stream, begun)) => {
                     echo(halves(stream, &begun, Role::Server, &limits)).await;

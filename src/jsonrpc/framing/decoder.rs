@@ -47,6 +47,12 @@ impl Decoder {
         self.framing
     }
 
+    /// Whether it is within a line that is discarded.
+    #[must_use]
+    pub fn is_discarding(&self) -> bool {
+        self.lines.is_discarding()
+    }
+
     /// Takes the next message out of `buffer`; `None` when more bytes are needed.
     ///
     /// # Errors

@@ -16,5 +16,5 @@ pub(crate) async fn connect_carrier(to: &Endpoint, setup: &Setup) -> Result<Link
         return Err(OpenError::new(OpenErrorKind::Protocol, to, what));
     }
     let limits = carrier_limits(&setup.limits);
-    Ok(client(opened, to.to_string(), &limits))
+    Ok(client(opened, to.to_string(), &limits, true))
 }

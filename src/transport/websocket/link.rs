@@ -14,7 +14,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -22,8 +22,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
 use super::handshake::{Opened, upgrade};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Limits};
+use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
+use crate::jsonrpc::{Frame, Limits, is_json};
 use crate::transport::http::client::HttpClient;
 use crate::transport::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
 use crate::transport::{
@@ -38,19 +38,38 @@ const BINARIES: u32 = 10;
 #[derive(Debug)]
 pub struct Half<S> {
     connection: Arc<Mutex<Connection<S>>>,
-    binaries: u32,
+    /// How binary messages are read; `None` where only text is taken.
+    binary: Option<Binary>,
+    /// Binary messages that were skipped.
+    skipped: u32,
+}
+
+/// What a peer sends in binary messages.
+#[derive(Debug)]
+struct Binary {
+    limits: Arc<Limits>,
+    /// The peer has sent a text message, so that its binary ones are no byte stream.
+    has_text: bool,
+    /// The byte stream, and what of it waits to be cut.
+    stream: Option<Box<(Decoder, BytesMut)>>,
 }
 
 /// Makes the two halves of an open WebSocket. `begun` is what was read behind the handshake.
 #[must_use]
-pub fn halves<S>(stream: S, begun: &[u8], role: Role, limits: &Limits) -> [Half<S>; 2]
+pub fn halves<S>(stream: S, begun: &[u8], role: Role, limits: &Arc<Limits>) -> [Half<S>; 2]
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let connection = Arc::new(Mutex::new(Connection::new(stream, begun, role, limits)));
-    [connection.clone(), connection].map(|connection| Half {
+    let binary = Binary {
+        limits: Arc::clone(limits),
+        has_text: false,
+        stream: None,
+    };
+    [(connection.clone(), Some(binary)), (connection, None)].map(|(connection, binary)| Half {
         connection,
-        binaries: 0,
+        binary,
+        skipped: 0,
     })
 }
 
@@ -64,7 +83,7 @@ pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Resul
         Some(links) if opened.is_chosen => {
             Box::pin(resume(opened, http, to, name, setup, links)).await
         }
-        _ => Ok(client(opened, name, &setup.limits)),
+        _ => Ok(client(opened, name, &setup.limits, false)),
     }
 }
 
@@ -109,7 +128,7 @@ async fn resume(
     links: &Links,
 ) -> Result<Link, OpenError> {
     let limits = resumable::carrier_limits(&setup.limits);
-    let first = client(opened, name.clone(), &limits);
+    let first = client(opened, name.clone(), &limits, true);
     let (http, to) = (Arc::new(http), to.clone());
     let (contact, jar) = (Contact::of(&to, setup), Arc::clone(&http));
     let contact: ContactSource = Box::new(move || contact.clone().with_cookies(jar.cookies()));
@@ -118,36 +137,81 @@ async fn resume(
         let (name, limits) = (name.clone(), Arc::clone(&limits));
         Box::pin(async move {
             let opened = upgrade(&http, &to, Some(SUBPROTOCOL)).await?;
-            Ok(opened.is_chosen.then(|| client(opened, name, &limits)))
+            Ok(opened
+                .is_chosen
+                .then(|| client(opened, name, &limits, true)))
         })
     });
     let contact = setup.serves_parent.then_some(contact);
     resumable::connect(first, dial, contact, links, &setup.limits).await
 }
 
-/// A link over a WebSocket that was opened as a client.
-pub(super) fn client(opened: Opened, name: String, limits: &Limits) -> Link {
+/// A link over a WebSocket that was opened as a client, which may carry a resumable link.
+pub(super) fn client(opened: Opened, name: String, limits: &Arc<Limits>, is_carrier: bool) -> Link {
     let Opened { stream, begun, .. } = opened;
-    link(stream, &begun, Role::Client, name, limits)
+    link(stream, &begun, Role::Client, name, limits, is_carrier)
 }
 
-/// A link over an open WebSocket.
+/// A link over an open WebSocket, which may carry a resumable link.
 pub(in crate::transport) fn link<S>(
     stream: S,
     begun: &[u8],
     role: Role,
     name: String,
-    limits: &Limits,
+    limits: &Arc<Limits>,
+    is_carrier: bool,
 ) -> Link
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let [rx, tx] = halves(stream, begun, role, limits);
+    let [mut rx, tx] = halves(stream, begun, role, limits);
+    rx.binary.take_if(|_| is_carrier);
     Link::new(Peer::remote(name, false), rx, tx, ())
 }
 
+impl Binary {
+    /// Takes a message; `Some` is what to do instead of skipping it.
+    fn take(&mut self, message: &Bytes) -> Option<Poll<Decoded>> {
+        let is_between =
+            |stream: &Box<(Decoder, BytesMut)>| stream.1.is_empty() && !stream.0.is_discarding();
+        let text = message.trim_ascii();
+        let begins = matches!(text.first(), Some(b'{' | b'['));
+        if begins && self.stream.as_ref().is_none_or(is_between) && is_json(text, &self.limits) {
+            let frame = Frame::new(message.slice_ref(text));
+            return Some(Poll::Ready(Decoded::Frame(frame)));
+        }
+        if self.has_text {
+            return None;
+        }
+        let stream = self.stream.get_or_insert_with(|| {
+            let max = self.limits.frame_from_network;
+            let decoder = Decoder::new(Some(Framing::Ndjson), max, &self.limits);
+            Box::new((decoder, BytesMut::new()))
+        });
+        stream.1.extend_from_slice(message);
+        Some(Poll::Pending)
+    }
+
+    /// The next message of the byte stream.
+    fn cut(&mut self) -> Option<Decoded> {
+        let (decoder, bytes) = &mut **self.stream.as_mut()?;
+        // Lines have no fault that ends the stream.
+        let cut = decoder.decode(bytes).ok().flatten();
+        if cut.is_none() && bytes.is_empty() {
+            *bytes = BytesMut::new();
+        }
+        cut
+    }
+
+    /// The last one, which the end of the connection ends.
+    fn finish(&mut self) -> Option<Decoded> {
+        let (mut decoder, mut bytes) = *self.stream.take()?;
+        decoder.finish(&mut bytes)
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Half<S> {
-    /// The next message, text or binary. The relay itself takes only text.
+    /// The next message, text or binary, as it is.
     pub fn poll_message(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,16 +239,33 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameStream for Half<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Decoded, LinkError>>> {
         let mut connection = self.connection.lock();
         loop {
-            let bytes = match ready!(connection.poll_next(cx)) {
+            if let Some(cut) = self.binary.as_mut().and_then(Binary::cut) {
+                return Poll::Ready(Some(Ok(cut)));
+            }
+            let message = match ready!(connection.poll_next(cx)) {
                 Some(Ok((Data::Text, text))) => {
+                    if let Some(binary) = &mut self.binary {
+                        binary.has_text = true;
+                    }
                     return Poll::Ready(Some(Ok(Decoded::Frame(Frame::new(text)))));
                 }
-                Some(Ok((_, message))) => message.len(),
+                Some(Ok((_, message))) => message,
                 Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
-                None => return Poll::Ready(None),
+                None => {
+                    let last = self.binary.as_mut().and_then(Binary::finish);
+                    return Poll::Ready(last.map(Ok));
+                }
             };
-            self.binaries += 1;
-            let count = self.binaries;
+            let taken = self
+                .binary
+                .as_mut()
+                .and_then(|binary| binary.take(&message));
+            match taken {
+                Some(Poll::Ready(decoded)) => return Poll::Ready(Some(Ok(decoded))),
+                Some(Poll::Pending) => continue,
+                None => self.skipped += 1,
+            }
+            let (count, bytes) = (self.skipped, message.len());
             tracing::warn!(count, bytes, "a binary message was skipped");
             if count >= BINARIES {
                 let what = "too many binary messages; only text is taken";

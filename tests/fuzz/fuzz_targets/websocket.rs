@@ -5,6 +5,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use acp_relay::jsonrpc::Limits;
@@ -40,7 +41,7 @@ fn receive(bytes: &[u8], size: usize, role: Role, max: usize) -> Received {
         ..Limits::default()
     };
     let stream = join(Chunks { bytes, size }, sink());
-    let [mut receiver, _sender] = halves(stream, &[], role, &limits);
+    let [mut receiver, _sender] = halves(stream, &[], role, &Arc::new(limits));
     let mut cx = Context::from_waker(Waker::noop());
     let mut received = Vec::new();
     loop {

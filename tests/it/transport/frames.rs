@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use acp_relay::jsonrpc::Limits;
@@ -89,7 +90,7 @@ fn receive(bytes: Vec<u8>, sizes: Vec<usize>) -> (Vec<Received>, bool) {
             ..Limits::default()
         };
         let stream = join(reader, tokio::io::sink());
-        let [mut receiver, _sender] = halves(stream, &[], Role::Server, &limits);
+        let [mut receiver, _sender] = halves(stream, &[], Role::Server, &Arc::new(limits));
         let mut received = Vec::new();
         loop {
             match poll_fn(|cx| receiver.poll_message(cx)).await {

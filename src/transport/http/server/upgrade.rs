@@ -95,9 +95,10 @@ async fn take_over(
         Some(_) => carrier_limits(own),
         None => Arc::clone(own),
     };
+    let carries = links.is_some();
     let mut link = match parts.io.into_inner().stream {
-        Either::Left(stream) => link(stream, initial, Role::Server, name, &limits),
-        Either::Right(stream) => link(*stream, initial, Role::Server, name, &limits),
+        Either::Left(stream) => link(stream, initial, Role::Server, name, &limits, carries),
+        Either::Right(stream) => link(*stream, initial, Role::Server, name, &limits, carries),
     };
     link.peer.principal = Some(client.principal);
     link.peer.wanted_agent = client.wanted_agent;

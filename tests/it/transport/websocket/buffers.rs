@@ -1,9 +1,9 @@
 //! How much memory a WebSocket keeps, and how it sends messages that are larger than its buffers.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::jsonrpc::Limits;
 use acp_relay::transport::FrameSink;
 use acp_relay::transport::websocket::{Data, Half, Role, halves};
 use allocation_counter::measure;
@@ -42,7 +42,7 @@ async fn stay_idle([receiver, _]: &mut [Half<DuplexStream>; 2]) {
 /// A server and the far end of its stream.
 fn server() -> ([Half<DuplexStream>; 2], DuplexStream) {
     let (near, far) = duplex(1 << 10);
-    (halves(near, &[], Role::Server, &Limits::default()), far)
+    (halves(near, &[], Role::Server, &Arc::default()), far)
 }
 
 /// In virtual time.

@@ -1,9 +1,13 @@
 //! Messages over an open WebSocket: which frames are accepted, ignored and rejected.
 
-use acp_relay::jsonrpc::Frame;
+use std::sync::Arc;
+
+use acp_relay::jsonrpc::framing::Decoded;
+use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::transport::websocket::halves;
 use acp_relay::transport::{CloseReason, LinkError};
 use futures_util::{SinkExt, StreamExt};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, duplex};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -44,16 +48,109 @@ fn a_message_is_a_text_frame() {
     });
 }
 
+/// What a peer sends in `B`inary and `T`ext messages, and the messages that are received.
+const BINARY: [(&[&str], &[&str]); 11] = [
+    (
+        &["B{\"id\":1}", "B{\"id\":2}\n"],
+        &["{\"id\":1}", "{\"id\":2}"],
+    ),
+    (&["B \r\n{\"id\":\n1}\r\n", "T{}"], &["{\"id\":\n1}", "{}"]),
+    // The chunks of a byte stream.
+    (
+        &["B{\"a\":", "B1}\n{\"b\"", "B:2}", "B\n"],
+        &["{\"a\":1}", "{\"b\":2}"],
+    ),
+    (&["B{}\r\n\n[]\n"], &["{}", "[]"]),
+    // A chunk that is whole by chance belongs to its line.
+    (&["B{\"a\":", "B{\"b\":1}", "B}\n"], &["{\"a\":{\"b\":1}}"]),
+    // The end of the connection ends the last line.
+    (&["B{\"a\":1}\n{\"b\"", "B:2}"], &["{\"a\":1}", "{\"b\":2}"]),
+    (&["Bready\n{}\n"], &["ready", "{}"]),
+    // A peer that sends text messages sends no byte stream.
+    (
+        &["T{}", "B{\"a\":", "B1}\n", "B{\"b\":2}"],
+        &["{}", "{\"b\":2}"],
+    ),
+    (&["T{}", "B{}\n[]\n"], &["{}"]),
+    (&["B", "T{}"], &["{}"]),
+    (&["B\n", "B{}\n"], &["{}"]),
+];
+
 #[test]
-fn binary_messages_are_ignored_until_there_are_ten() {
+fn binary_messages_that_hold_text_are_read() {
+    for role in [Role::Server, Role::Client] {
+        for (sent, expected) in BINARY {
+            let received = run(async {
+                let (near, far) = duplex(64 << 10);
+                let [mut rx, mut tx] = halves(near, &[], role, &Arc::default());
+                let peer = match role {
+                    Role::Server => Role::Client,
+                    Role::Client => Role::Server,
+                };
+                let mut peer = WebSocketStream::from_raw_socket(far, peer, None).await;
+                for message in sent {
+                    let (kind, content) = message.split_at(1);
+                    let message = match kind {
+                        "B" => Message::Binary(content.as_bytes().to_vec().into()),
+                        _ => text(content),
+                    };
+                    peer.send(message).await.unwrap();
+                }
+                // Answers stay text.
+                send(&mut tx, "{}").await.unwrap();
+                flush(&mut tx).await.unwrap();
+                assert_eq!(peer.next().await.unwrap().unwrap(), text("{}"));
+                let reading = async {
+                    let mut received = Vec::new();
+                    while let Some(item) = next(&mut rx).await {
+                        let Decoded::Frame(frame) = item.unwrap() else {
+                            panic!("{sent:?}: a fault")
+                        };
+                        received.push(String::from_utf8(frame.as_bytes().to_vec()).unwrap());
+                    }
+                    received
+                };
+                let closing = async { peer.close(None).await.unwrap() };
+                tokio::join!(reading, closing).0
+            });
+            assert_eq!(received, expected, "{role:?}: {sent:?}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_stream_in_binary_messages_is_bounded() {
+    run(async {
+        let (near, far) = duplex(64 << 10);
+        let limits = Limits {
+            frame_from_network: 1000,
+            ..Limits::default()
+        };
+        let [mut rx, _tx] = halves(near, &[], Role::Server, &Arc::new(limits));
+        let mut peer = WebSocketStream::from_raw_socket(far, Role::Client, None).await;
+        let chunk = Message::Binary(format!("{{\"a\":\"{}", "x".repeat(900)).into());
+        for _ in 0..20 {
+            peer.send(chunk.clone()).await.unwrap();
+        }
+        peer.send(Message::Binary("\n{}\n".into())).await.unwrap();
+        let too_long = next(&mut rx).await.unwrap().unwrap();
+        assert!(matches!(too_long, Decoded::Error(_)), "{too_long:?}");
+        assert_eq!(received(&mut rx).await, Frame::from("{}"));
+    });
+}
+
+#[test]
+fn ten_binary_messages_that_hold_no_text_of_ours_end_the_connection() {
     run(async {
         let (mut client, mut server) = open(&setup()).await;
+        client.send(text("{}")).await.unwrap();
+        assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
         for _ in 0..9 {
-            client.send(Message::Binary("{}".into())).await.unwrap();
+            client.send(Message::Binary("\u{1}".into())).await.unwrap();
         }
         client.send(text("{}")).await.unwrap();
         assert_eq!(received(&mut *server.rx).await, Frame::from("{}"));
-        client.send(Message::Binary("{}".into())).await.unwrap();
+        client.send(Message::Binary("\u{1}".into())).await.unwrap();
         let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
         assert!(matches!(fault, LinkError::Protocol { .. }), "{fault}");
         assert!(next(&mut *server.rx).await.is_none());
