@@ -31,6 +31,16 @@ where
     )
 }
 
+/// The same for a client that has connected. `max` is as for all from other processes.
+pub(super) fn accepted<R, W>(reader: R, writer: W, setup: &Setup) -> (Reader<R>, Writer<W>)
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin,
+{
+    let (rx, tx) = halves(reader, writer, setup.limits.frame_from_network, setup);
+    (rx.refusing_http(), tx)
+}
+
 /// Makes the link to a peer in another process, whose stream ends by a half-close.
 pub(super) fn remote<R, W>(reader: R, writer: W, name: String, setup: &Setup) -> Link
 where

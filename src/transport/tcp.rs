@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::admission::{StreamListener, admit};
-use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Setup};
+use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, Setup};
 use super::{open_error, owner, stream};
 use crate::auth::address::is_public;
 use crate::auth::{Credentials, Gate, Reachability};
@@ -80,7 +80,11 @@ async fn next(bound: &StreamListener<TcpListener>) -> io::Result<IncomingLink> {
     };
     let from = format!("tcp://{address}");
     let stream = stream.into_std()?;
-    let open = |name, setup: &Setup| Ok(link(TcpStream::from_std(stream)?, name, setup));
+    let open = |name, setup: &Setup| {
+        let (reader, writer) = TcpStream::from_std(stream)?.into_split();
+        let (rx, tx) = stream::accepted(reader, writer, setup);
+        Ok(Link::new(Peer::remote(name, true), rx, tx, ()))
+    };
     Ok(admit(from, &credentials, setup, "tcp", open))
 }
 

@@ -159,8 +159,7 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
     let stream = stream.into_std()?;
     let open = |name, setup: &Setup| {
         let (reader, writer) = UnixStream::from_std(stream)?.into_split();
-        let max = setup.limits.frame_from_network;
-        let (rx, tx) = stream::halves(reader, writer, max, setup);
+        let (rx, tx) = stream::accepted(reader, writer, setup);
         Ok(Link::new(
             Peer::remote(name, true),
             ClientStream(rx),

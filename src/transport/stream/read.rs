@@ -30,6 +30,8 @@ const SMALL: usize = 2 << 10;
 const LARGE: usize = 64 << 10;
 /// A read with less room than this is not worth its system call.
 const MIN_ROOM: usize = 1 << 10;
+/// The longest request line of HTTP that is waited for, in bytes.
+const MAX_REQUEST_LINE: usize = 8 << 10;
 /// How long a larger buffer is kept while the peer sends nothing.
 const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
@@ -42,6 +44,8 @@ pub struct Reader<R> {
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
+    /// The first line was not seen yet, and may be a request of HTTP, which ends the link.
+    may_be_http: bool,
     /// Bytes were read since this was last cleared.
     has_progressed: bool,
 }
@@ -77,8 +81,16 @@ impl<R> Reader<R> {
             peer_framing,
             needs_read: false,
             stage: Stage::Open,
+            may_be_http: false,
             has_progressed: false,
         }
+    }
+
+    /// Ends the link if the peer begins with a request of HTTP: a web page can make a browser send
+    /// one to any port, with a message as its body.
+    pub fn refusing_http(mut self) -> Self {
+        self.may_be_http = true;
+        self
     }
 
     /// What it reads from.
@@ -107,6 +119,18 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
         loop {
             if self.stage == Stage::Done {
                 return Poll::Ready(None);
+            }
+            if self.may_be_http && self.stage == Stage::Open {
+                match is_http(&self.input.bytes) {
+                    None => self.needs_read = true,
+                    Some(false) => self.may_be_http = false,
+                    Some(true) => {
+                        self.close();
+                        let what = "it sent an HTTP request, and this listener takes messages \
+                                    alone; HTTP needs a listener at http://";
+                        return Poll::Ready(Some(Err(LinkError::Refused(what.to_owned()))));
+                    }
+                }
             }
             if !self.needs_read {
                 let cut = self.cutter.decode(&mut self.input.bytes);
@@ -210,6 +234,23 @@ impl<R: AsyncRead + Unpin> ReadBuffer<R> {
         }
         self.timer_runs = false;
         Poll::Ready(Ok(read))
+    }
+}
+
+/// Whether a stream begins with a request line of HTTP; `None` while that is not known. A line that
+/// begins like one and is very long counts as one.
+fn is_http(begun: &[u8]) -> Option<bool> {
+    let end = memchr::memchr(b'\n', begun);
+    let line = &begun[..end.unwrap_or(begun.len())];
+    let method = line.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    let begins = match method.count() {
+        0 => line.is_empty(),
+        method => line.get(method).is_none_or(|byte| *byte == b' '),
+    };
+    match end {
+        Some(_) => Some(begins && line.windows(6).any(|part| part == b" HTTP/")),
+        None if begins && line.len() <= MAX_REQUEST_LINE => None,
+        None => Some(begins),
     }
 }
 

@@ -11,9 +11,13 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use acp_relay::jsonrpc::Frame;
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
 
-use crate::support::link::{accept, listen, run, setup};
+use crate::support::http::place;
+use crate::support::link::{accept, listen, next, received, run, send, setup};
 
 fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix(path.to_owned())
@@ -45,6 +49,61 @@ fn a_socket_file_is_for_its_owner_and_is_removed_with_its_listener() {
         assert!(!path.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     });
+}
+
+#[test]
+fn a_request_of_http_ends_the_link_at_its_first_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let places = [unix(&path), "tcp://127.0.0.1:0".parse().unwrap()];
+    for at in places {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+        for head in [
+            "POST / HTTP/1.1\r\n",
+            "GET /a?b HTTP/1.0\n",
+            "OPTIONS * HTTP/1.1\r\n",
+            "patch /{} HTTP/1.1\r\n",
+            &format!("POST /{} HTTP/1.1\r\n", "a".repeat(20_000)),
+        ] {
+            run(async {
+                let mut listener = listen(&at, &setup()).await;
+                let to = listener.address();
+                let connecting = async {
+                    let mut client: Box<dyn AsyncWrite + Unpin> = match &to {
+                        Endpoint::Unix(path) => Box::new(UnixStream::connect(path).await.unwrap()),
+                        at => {
+                            let at = at.to_string();
+                            Box::new(TcpStream::connect(place(&at)).await.unwrap())
+                        }
+                    };
+                    let rest = format!("Content-Length: {}\r\n\r\n{body}\n", body.len());
+                    for part in [&head[..3], &head[3..], &rest] {
+                        client.write_all(part.as_bytes()).await.unwrap();
+                        client.flush().await.unwrap();
+                    }
+                    client
+                };
+                let (_client, mut server) = tokio::join!(connecting, accept(&mut *listener));
+                let fault = next(&mut *server.rx).await.unwrap().unwrap_err();
+                assert!(fault.to_string().contains("HTTP"), "{fault}");
+                assert!(next(&mut *server.rx).await.is_none());
+            });
+        }
+        for line in ["{\"a\":\" HTTP/1.1\"}", "GET me {}", "hello"] {
+            run(async {
+                let mut listener = listen(&at, &setup()).await;
+                let to = listener.address();
+                let setup = setup();
+                let connecting = async {
+                    let mut client = registry::connect(&to, &setup).await.unwrap();
+                    send(&mut *client.tx, line).await.unwrap();
+                    client
+                };
+                let (_client, mut server) = tokio::join!(connecting, accept(&mut *listener));
+                assert_eq!(received(&mut *server.rx).await, Frame::from(line));
+            });
+        }
+    }
 }
 
 #[test]
