@@ -71,6 +71,7 @@ impl Conversation {
 
     /// Answers all open requests and closes both sides.
     pub(super) fn finish(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
+        self.expire_salvage(Some(Side::Agent), now, out);
         if self.shutdown.step == Step::Over {
             return;
         }

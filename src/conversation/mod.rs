@@ -16,7 +16,8 @@
 //! and with which errors. `link_status` tells the client of outages. `note` is what happened
 //! besides. `summary`, with `known_values`, `tokens` and `trace_context`, describes messages for
 //! observers. `rejected`
-//! handles what cannot be passed on, and `non_json` keeps what an agent prints.
+//! handles what cannot be passed on, `salvage` finds messages in it, and `non_json` keeps what an
+//! agent prints.
 //!
 //! # Why
 //! *Answers are matched by side.* The two sides number their requests independently (all
@@ -59,6 +60,8 @@ mod note;
 mod outbox;
 mod policy;
 mod rejected;
+mod salvage;
+mod salvage_state;
 mod shutdown;
 mod shutdown_state;
 mod state;

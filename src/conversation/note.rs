@@ -20,6 +20,20 @@ pub enum Note {
         /// The beginning of it, printable and redacted, for the log only.
         excerpt: Box<str>,
     },
+    /// A line was more than its messages; the rest of it was not forwarded.
+    #[error("a line of the {from} is not JSON alone; forwarded what is a message in it")]
+    Skipped {
+        /// The side that sent it.
+        from: Side,
+    },
+    /// An answer was taken out of something else.
+    #[error("took an answer of the {from} out of {how}")]
+    Salvaged {
+        /// The side that sent it.
+        from: Side,
+        /// Out of what, for users.
+        how: &'static str,
+    },
     /// A message could not be passed on; its sender, or the side that waited for it, was sent an
     /// error.
     #[error("refused a message from the {from}: {error}")]
@@ -201,7 +215,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 22] = [
+    pub const NAMES: [&'static str; 24] = [
         "stray_line",
         "refused",
         "batch",
@@ -224,6 +238,8 @@ impl Note {
         "link_status",
         "held_update",
         "early_update",
+        "skipped",
+        "salvaged",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -252,6 +268,8 @@ impl Note {
             Self::LinkStatus { .. } => 19,
             Self::HeldUpdate => 20,
             Self::EarlyUpdate { .. } => 21,
+            Self::Skipped { .. } => 22,
+            Self::Salvaged { .. } => 23,
         }
     }
 }

@@ -73,6 +73,7 @@ impl Conversation {
             self.link_status.due(),
             self.dialects.deadline(),
             self.early.until,
+            self.salvage.due(),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -85,6 +86,7 @@ impl Conversation {
 
     /// `side` has ended its stream; `how` describes it for users.
     pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        self.expire_salvage(Some(side), now, out);
         let lost = side == Side::Agent && self.shutdown.lost;
         out.note(Note::Ended { side, how, lost });
         self.shutdown.silent[side as usize] = true;
@@ -230,6 +232,7 @@ impl Conversation {
         self.dialects.set_time(now);
         self.expire_version_timers(now, out);
         self.expire_updates(now, out);
+        self.expire_salvage(None, now, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }

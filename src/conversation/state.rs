@@ -14,6 +14,7 @@ use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
+use super::salvage_state::Salvage;
 use super::shutdown_state::Shutdown;
 use super::summary::{Topic, TraceAssigner};
 use super::trace_context;
@@ -53,6 +54,8 @@ pub struct Conversation {
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Stray lines since the agent's last JSON message.
     pub(super) strays: usize,
+    /// Messages in lines with something else.
+    pub(super) salvage: Salvage,
     /// What the agent printed before its first message.
     pub(super) printed: NonJsonOutput,
     /// Over-long messages, by side.
@@ -75,12 +78,18 @@ pub(super) struct OpenRequest {
     requested_at: Instant,
     /// It was never sent to the other side.
     pub(super) is_unsent: bool,
+    /// An answer in a line with other text, and when it counts.
+    pub(super) offered: Option<(Frame, Instant)>,
+    /// An answer with the same id that was meanwhile sent to the side that owes this one's.
+    pub(super) namesake: Option<Frame>,
 }
 
 /// The properties of the two links. By default they are network connections, both of whose
 /// directions end together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTraits {
+    /// The client is the program that has started the relay, on stdin and stdout.
+    pub client_on_stdio: bool,
     /// The client can still receive after it has ended its stream.
     pub client_half_close: bool,
     /// We can end our stream to the agent and still receive from it.
@@ -125,6 +134,7 @@ impl Conversation {
             requests: 0,
             returned: VecDeque::new(),
             strays: 0,
+            salvage: Salvage::default(),
             printed: NonJsonOutput::default(),
             oversized: [0; 2],
             unmatched: [0; 2],
@@ -158,13 +168,31 @@ impl Conversation {
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
+        if self.salvage.cut[from as usize].is_some() {
+            let Some(rest) = self.join_line(from, frame, &scanned, now, out) else {
+                return;
+            };
+            frame = rest;
+        }
+        self.take_frame(from, frame, &scanned, now, out);
+    }
+
+    /// Handles a frame whose envelope is known.
+    pub(super) fn take_frame(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        scanned: &Scanned,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         self.dialects.set_time(now);
         let is_message = matches!(scanned, Scanned::Message(_));
         if from == Side::Client && is_message && self.dialects.awaits_version() {
             self.held.push(frame, now);
             return;
         }
-        self.handle_scanned(from, frame, &scanned, now, out);
+        self.handle_scanned(from, frame, scanned, now, out);
         self.release_held(out);
         self.settle_updates(now, out);
     }
@@ -187,6 +215,7 @@ impl Conversation {
                 self.enqueue(from.other(), frame, out);
             }
             Scanned::Batch => self.handle_batch(from, &frame, now, out),
+            Scanned::Invalid(error) if self.salvage(from, &frame, error, now, out) => {}
             Scanned::Invalid(error) if from == Side::Agent && is_stray(error) => {
                 self.handle_stray(&frame, now, out);
             }
@@ -355,6 +384,8 @@ impl Conversation {
             topic: topic.unwrap_or_default(),
             requested_at: now,
             is_unsent: is_held,
+            offered: None,
+            namesake: None,
         };
         let refused = match self.pending[from as usize].insert(id, open) {
             Ok(()) if is_held => return out.extend_summaries(summary),
@@ -417,6 +448,9 @@ impl Conversation {
         if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
+            if envelope.kind == Kind::Result {
+                self.remember_answer(to, &frame, envelope);
+            }
             let traces = out.needs().traces;
             out.summarise(|| {
                 let waited = now.saturating_duration_since(answered.requested_at);

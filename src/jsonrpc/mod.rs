@@ -9,6 +9,7 @@
 //! - `frame_error` says what can be wrong with a text, [`reply`] makes every message of our own,
 //!   `close_reason` and `exit` say how links and processes end, and `limits` are all bounds.
 //! - [`framing`] cuts messages out of a byte stream and writes them into one.
+//! - `pieces` finds objects in a line that is not one message.
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
 //!   safe to show, `duration` reads durations, `names` makes enums whose variants have names, and
@@ -32,6 +33,7 @@ mod member_index;
 mod names;
 mod nearest;
 mod pending_requests;
+mod pieces;
 mod printable;
 mod read_error;
 pub mod reply;
@@ -55,6 +57,7 @@ pub use member_index::{IndexedMember, MemberIndex, SlotId};
 pub(crate) use names::names;
 pub use nearest::{did_you_mean, nearest};
 pub use pending_requests::{PendingRequests, Rejected};
+pub use pieces::{Pieces, pieces};
 pub use printable::{printable, truncated};
 pub use scan::{Scanned, scan, scan_head, scan_text};
 pub use scanner::Scanner;

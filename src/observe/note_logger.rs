@@ -47,12 +47,15 @@ impl Observer for NoteLogger {
             Note::Stray { excerpt, .. } if !excerpt.is_empty() => format!(": {excerpt}"),
             _ => String::new(),
         };
-        if *count > MAX_LOGGED || is_debug_only(note) {
+        let most = match note {
+            Note::Skipped { .. } | Note::Salvaged { .. } => 1,
+            _ => MAX_LOGGED,
+        };
+        if *count > most || is_debug_only(note) {
             tracing::debug!(note = name, "{note}{excerpt}");
             return;
         }
-        let notice =
-            (*count == MAX_LOGGED).then_some("; more of this kind are logged at level debug");
+        let notice = (*count == most).then_some("; more of this kind are logged at level debug");
         let notice = notice.unwrap_or_default();
         if is_expected(note) {
             tracing::info!(note = name, "{note}{excerpt}{notice}");

@@ -579,6 +579,7 @@ impl RelayLoop {
 /// The properties of the two links.
 fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
     LinkTraits {
+        client_on_stdio: client.peer.kind == PeerKind::Parent,
         client_half_close: client.peer.half_close,
         agent_half_close: agent.peer.half_close,
         agent_is_child: agent.peer.kind == PeerKind::Child,

@@ -13,6 +13,7 @@ use criterion::Criterion;
 use super::samples;
 
 const TRAITS: LinkTraits = LinkTraits {
+    client_on_stdio: false,
     client_half_close: true,
     agent_half_close: true,
     agent_is_child: false,

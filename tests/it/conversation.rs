@@ -106,6 +106,7 @@ impl Stage {
             ..usual
         };
         let traits = LinkTraits {
+            client_on_stdio: is_given("client on stdio"),
             client_half_close: !is_given("no client half-close"),
             agent_half_close: !is_given("no agent half-close"),
             agent_is_child: !is_given("remote agent") && !is_given("played agent"),

@@ -32,6 +32,7 @@ mod process;
 mod proxy;
 mod recording;
 mod replay;
+mod salvage;
 mod shell;
 mod ssh;
 mod structure;

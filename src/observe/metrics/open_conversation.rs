@@ -358,7 +358,10 @@ impl OpenConversation {
             series.policy.count([method as usize, what as usize]);
         };
         match note {
-            Note::Stray { .. } => agent.series.noise.count([]),
+            Note::Stray { .. }
+            | Note::Skipped {
+                from: Side::Agent, ..
+            } => agent.series.noise.count([]),
             Note::Refused { from, error } => match labels::fault(&error.fault) {
                 Ok(at) => fault(from, at),
                 Err(at) => limit(from, at),

@@ -1,12 +1,13 @@
-//! Any bytes: the scanner agrees with serde_json on what is JSON, its spans hold the members, and
-//! the lines before a line make no difference.
+//! Any bytes: the scanner agrees with serde_json on what is JSON, its spans hold the members,
+//! the lines before a line make no difference, and what is found in a dirty line is JSON.
 
 #![no_main]
 
 use std::sync::Arc;
 
 use acp_relay::jsonrpc::{
-    FrameFault, Frame, Id, Kind, Limits, Scanner, Scanned, is_json, reply, scan, scan_head,
+    FrameFault, Frame, Id, Kind, Limits, Scanner, Scanned, is_json, pieces,
+    reply, scan, scan_head,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
@@ -22,6 +23,15 @@ fuzz_target!(|text: &[u8]| {
         for _ in 0..9 {
             let mut frame = Frame::new(line.to_vec());
             assert_eq!(scanner.scan(&mut frame), scan(&frame, &limits));
+        }
+    }
+    let found = pieces(text, &limits);
+    let mut end = 0;
+    for object in &found.objects {
+        assert!(end <= object.start && text[object.start] == b'{');
+        end = object.end;
+        if std::str::from_utf8(&text[object.clone()]).is_ok() {
+            assert!(is_json(&text[object.clone()], &limits));
         }
     }
     let oracle = serde_json::from_slice::<&RawValue>(text).is_ok();
