@@ -201,10 +201,8 @@ fn editors(found: &mut Vec<Finding>) {
         };
         for entry in entries {
             let name = format!("{title}, \"{}\" in {}", entry.name, path.display());
-            let agent = match entry.args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-                ["connect", agent] => target::read(agent).map(Some),
-                _ => Ok(None),
-            };
+            let agent = entry.agent().filter(|agent| *agent != "--");
+            let agent = agent.map(target::read).transpose();
             let agent = agent.and_then(|agent| match agent {
                 Some(AgentArgument::Name(name)) => target::check(&name),
                 _ => Ok(()),

@@ -1,21 +1,30 @@
-//! The options of `connect` about what a remote agent may do on this machine and which folders are
-//! mapped, and the file system that paths are resolved on. `crate::policy` makes the decisions.
+//! The options of `connect` about whose files an agent uses, what a remote agent may do on this
+//! machine and which folders are mapped, and the file system that paths are resolved on. `crate::policy` makes the decisions.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
-use crate::policy::{Disk, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules};
+use crate::policy::{
+    Disk, FolderCheck, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules,
+};
 use crate::transport::Endpoint;
 
 /// The policy between this machine and the agent's.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "This machine and the agent's")]
 pub(super) struct PolicyArgs {
+    /// Whose files and commands the agent uses: those of its own machine, or those of this one, for
+    /// which it asks the editor [default: agent, for an agent that is not on this machine]
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    files: Option<Files>,
     /// When to guard this machine: a guarded agent cannot run commands here, use files outside the
     /// session's folders, or send requests that ACP does not define
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
@@ -50,6 +59,25 @@ enum Guard {
     Never,
 }
 
+/// Whose files and commands an agent uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Files {
+    /// Those of the agent's machine: the editor's are not announced, and refused unless `--allow`
+    /// permits them
+    Agent,
+    /// Those of the editor's machine, as far as `--guard` permits
+    Editor,
+}
+
+/// Time for the system to find a folder, as of a server that is gone. After it, the agent finds out.
+const FOLDER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Most folders that are waited for at a time.
+const MAX_FOLDERS: usize = 16;
+
+/// Longest path that is shown in an error, in characters.
+const MAX_SHOWN: usize = 4096;
+
 /// Links that resolve differently in each process: the client opens the path, we only check it.
 const PER_PROCESS: [&str; 2] = ["/proc", "/dev/fd"];
 
@@ -64,24 +92,36 @@ impl PolicyArgs {
     /// Builds the policy between this machine and `agent`; `None` when nothing has to be checked.
     /// `is_own`: the other end has proved to be a program of this user on this machine.
     pub(super) fn build(self, agent: &Endpoint, is_own: bool) -> Option<Box<MessagePolicy>> {
+        let is_elsewhere = !is_own && agent.is_socket();
+        let has_own_files = self
+            .files
+            .map_or(is_elsewhere, |files| files == Files::Agent);
+        let tells_files = self.files == Some(Files::Editor) && agent.is_socket();
         let guarded = match self.guard {
-            Guard::Remote => !is_own && agent.is_socket(),
+            Guard::Remote => is_elsewhere,
             Guard::Always => true,
             Guard::Never => false,
         };
         if guarded && matches!(self.guard, Guard::Remote) && agent.is_loopback() {
             tracing::warn!(
                 "{agent} is guarded like an agent on another machine, because it has not proved that it \
-                 runs on this machine as this user; --guard never disables this"
+                 runs on this machine as this user; --guard never disables this, and --files \
+                 editor opens the files of this machine"
             );
         }
         let has_options = !self.allow.is_empty() || !self.root.is_empty();
-        if has_options && !guarded {
+        if has_options && !guarded && !has_own_files {
             tracing::warn!(
                 "{agent} is not guarded, so --allow and --root have no effect; see --guard"
             );
         }
-        if !guarded && self.deny.is_empty() && self.map.is_empty() {
+        if has_own_files && !self.root.is_empty() && self.allow.is_empty() {
+            tracing::warn!(
+                "{agent} uses the files of its own machine, so --root has no effect; see --files"
+            );
+        }
+        let is_open = !guarded && !has_own_files && self.deny.is_empty();
+        if is_open && self.map.is_empty() && !tells_files {
             return None;
         }
         let rules = PolicyRules {
@@ -90,9 +130,71 @@ impl PolicyArgs {
             deny: self.deny,
             roots: self.root,
         };
-        let policy = MessagePolicy::new(rules, PathMap::new(self.map), Box::new(LocalDisk));
+        let mut policy = MessagePolicy::new(rules, PathMap::new(self.map), Box::new(LocalDisk));
+        if has_own_files {
+            policy = policy.with_own_files();
+        }
+        if tells_files {
+            policy = policy.telling_files();
+        }
         Some(Box::new(policy))
     }
+}
+
+/// The policy for an agent that this relay starts for clients that may be elsewhere.
+pub(super) fn for_served() -> Box<MessagePolicy> {
+    let policy = MessagePolicy::new(
+        PolicyRules::default(),
+        PathMap::default(),
+        Box::new(LocalDisk),
+    );
+    Box::new(policy.with_folder_check(FolderCheck::new(missing_folder)))
+}
+
+/// What is wrong with a folder that is not on this machine.
+fn missing_folder(path: &str) -> Option<String> {
+    if is_folder(path) {
+        return None;
+    }
+    let machine = rustix::system::uname();
+    let host = machine.nodename().to_string_lossy();
+    let shown: String = path.chars().take(MAX_SHOWN).collect();
+    let shown = match shown.contains(char::is_control) {
+        true => shown.escape_debug().to_string(),
+        false => shown,
+    };
+    Some(format!(
+        "there is no folder {shown} on {host}, where the agent runs. If it has another path there, \
+         give --map HERE=THERE to the editor's `acp-relay connect`; if the agent is to use the \
+         files of the editor's machine, --files editor. For an agent without a disk, `check-folder \
+         = false` in its table of the configuration file on {host} disables this check"
+    ))
+}
+
+/// Whether a folder exists. A thread looks for it: a network's file system may not answer, and this
+/// one may have other clients.
+fn is_folder(path: &str) -> bool {
+    static WAITING: AtomicUsize = AtomicUsize::new(0);
+    let path = PathBuf::from(path);
+    let (done, found) = mpsc::channel();
+    if WAITING.fetch_add(1, Ordering::Relaxed) >= MAX_FOLDERS {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+        return true;
+    }
+    let look = move || {
+        let is_folder = match fs::metadata(path) {
+            Ok(about) => about.is_dir(),
+            // The agent may have other rights.
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        };
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+        // Nobody waits any more.
+        let _ = done.send(is_folder);
+    };
+    if thread::Builder::new().spawn(look).is_err() {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+    found.recv_timeout(FOLDER_TIMEOUT).unwrap_or(true)
 }
 
 /// The absolute path of an existing folder.

@@ -126,7 +126,7 @@ pub(super) fn read_secrets(option: &str, path: &Path) -> Result<String, String> 
 /// The agents that an option is for, unless it suits the one at `at`.
 pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
     let (suits, is_for) = match option {
-        "args" | "cwd" | "env" | "inherit-env" => {
+        "args" | "check-folder" | "cwd" | "env" | "inherit-env" => {
             (matches!(at, Endpoint::Exec(_)), "agents that we start")
         }
         "tls-ca" | "pin-sha256" => (is_tls(at), "agents behind TLS (https://, wss://)"),

@@ -20,8 +20,8 @@ const SERVE: [&str; 10] = [
 ];
 const CONNECT: [&str; 7] = [
     "join",
+    "files",
     "guard",
-    "root",
     "map",
     "agent-dialect",
     "record.dir",

@@ -3,7 +3,7 @@
 use super::state::Conversation;
 use super::{Note, Outbox};
 use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Side, unescaped};
+use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan, unescaped};
 use crate::policy::Decision;
 
 impl Conversation {
@@ -44,6 +44,20 @@ impl Conversation {
             }
             Decision::Denied(why) => self.deny(from, &frame, at, why, out),
         }
+    }
+
+    /// The client's `initialize` as the policy lets it pass when it is sent once more.
+    pub(super) fn masked(&mut self, initialize: Frame) -> Frame {
+        let Some(policy) = &mut self.policy else {
+            return initialize;
+        };
+        if let Scanned::Message(at) = scan(&initialize, &self.limits)
+            && let Decision::Changed(masked, _) =
+                policy.decide(Side::Client, &initialize, &at, None)
+        {
+            return masked;
+        }
+        initialize
     }
 
     /// Answers a call that the policy denies, or drops it when it needs no answer.

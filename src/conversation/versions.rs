@@ -37,6 +37,7 @@ impl Conversation {
             Step::Refuse(error) => return self.send(Side::Client, error, out),
             Step::Retry(offer) => {
                 out.command(Command::RestartAgent);
+                let offer = self.masked(offer);
                 return self.enqueue(Side::Agent, offer, out);
             }
             // The answer is the first message that is converted.

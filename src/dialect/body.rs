@@ -6,6 +6,7 @@
 
 use super::message::{self, Message};
 use super::methods::method_of;
+use super::pointer::own_pointer;
 use super::text;
 use super::tree::Node;
 use crate::jsonrpc::{Envelope, Frame};
@@ -74,6 +75,19 @@ impl<'a> MessageBody<'a> {
             is_unwanted
         });
         count
+    }
+
+    /// Puts a string at a JSON Pointer that is written in the source; nothing happens where a scalar
+    /// is in its way.
+    pub fn put_text(&mut self, at: &str, text: &str) {
+        let _ = self.0.put(own_pointer(at).names(), Node::string(text));
+    }
+
+    /// Removes the string at such a pointer if it is `text`, and the objects that become empty;
+    /// returns whether it was.
+    pub fn take_text(&mut self, at: &str, text: &str) -> bool {
+        let is_there = self.0.text_at(&own_pointer(at)).as_deref() == Some(text);
+        is_there && self.0.take(own_pointer(at).names()).is_some()
     }
 
     /// The message with this body. For an answer, the method of its request is used.

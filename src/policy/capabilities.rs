@@ -1,7 +1,9 @@
 //! Hides capabilities that the policy would deny from the other side's announcements.
 
-use super::rules::PolicyRules;
 use crate::dialect::MessageBody;
+
+/// Where a client states its capabilities in v1, and in v2.
+const STATED: [&str; 2] = ["clientCapabilities", "capabilities"];
 
 /// A client's capabilities by their paths in `initialize`, with the call that uses each.
 const CAPABILITIES: [(&[&str], &str); 4] = [
@@ -20,20 +22,29 @@ const TERMINAL_LOGINS: [&[&str]; 3] = [
 ];
 
 /// Removes from a client's `initialize` what its agent may not use; returns what was removed.
-pub(super) fn hide_capabilities(body: &mut MessageBody<'_>, rules: &PolicyRules) -> Vec<String> {
+pub(super) fn hide_capabilities(
+    body: &mut MessageBody<'_>,
+    is_denied: impl Fn(&str) -> bool,
+    is_guarded: bool,
+    has_own_files: bool,
+) -> Vec<String> {
     let mut hidden = Vec::new();
     let mut hide = |path: &[&str]| {
-        let whole = [&["clientCapabilities"], path].concat();
-        if body.remove(&whole, |_| true) > 0 {
+        let removed = STATED.map(|stated| body.remove(&[&[stated], path].concat(), |_| true));
+        if removed != [0; 2] {
             hidden.push(path.join("."));
         }
     };
+    let files = CAPABILITIES.iter().filter(|(path, _)| path[0] == "fs");
+    if has_own_files && files.clone().all(|(_, method)| is_denied(method)) {
+        hide(&["fs"]);
+    }
     for (path, method) in CAPABILITIES {
-        if rules.check(method, true).is_err() {
+        if is_denied(method) {
             hide(path);
         }
     }
-    if rules.guarded {
+    if is_guarded {
         TERMINAL_LOGINS.iter().for_each(|way| hide(way));
     }
     hidden

@@ -3,6 +3,7 @@
 use jsonptr::PointerBuf;
 
 use super::capabilities;
+use super::folder_check::{self, FolderCheck, OPENING, REOPENING, is_opening};
 use super::path_fields::PathFields;
 use super::path_map::PathMap;
 use super::roots::{Disk, SessionRoots};
@@ -10,10 +11,6 @@ use super::rules::PolicyRules;
 use crate::dialect::MessageBody;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
-/// The calls with which a client opens a session without an id.
-const OPENING: [&str; 2] = ["session/new", "session/fork"];
-/// The calls with which it opens one by its id.
-const REOPENING: [&str; 2] = ["session/load", "session/resume"];
 /// The prefix of calls that read or write a file.
 const FILES: &str = "fs/";
 
@@ -24,6 +21,11 @@ pub struct MessagePolicy {
     paths: PathMap,
     path_fields: PathFields,
     roots: SessionRoots,
+    /// The agent uses the files and commands of its own machine, not of the client's.
+    has_own_files: bool,
+    /// The relay at the agent is told that the agent uses the client's files.
+    tells_files: bool,
+    folder_check: Option<FolderCheck>,
 }
 
 /// The decision about a message.
@@ -51,13 +53,38 @@ impl MessagePolicy {
             roots: SessionRoots::new(disk, common),
             rules,
             paths,
+            has_own_files: false,
+            tells_files: false,
+            folder_check: None,
         }
+    }
+
+    /// For an agent that uses the files and commands of its own machine: of the client's it may use
+    /// those that the rules allow by name.
+    #[must_use]
+    pub const fn with_own_files(mut self) -> Self {
+        self.has_own_files = true;
+        self
+    }
+
+    /// For an agent that uses the client's files, which the relay there does not know.
+    #[must_use]
+    pub const fn telling_files(mut self) -> Self {
+        self.tells_files = true;
+        self
+    }
+
+    /// For an agent on this machine, whose client may be elsewhere.
+    #[must_use]
+    pub const fn with_folder_check(mut self, check: FolderCheck) -> Self {
+        self.folder_check = Some(check);
+        self
     }
 
     /// Whether some calls of the agent may be denied.
     #[must_use]
-    pub fn restricts_calls(&self) -> bool {
-        !self.rules.is_open()
+    pub const fn restricts_calls(&self) -> bool {
+        !self.rules.is_open() || self.has_own_files
     }
 
     /// Decides about a canonical message of `from`. For an answer, `request_method` is the method
@@ -69,6 +96,19 @@ impl MessagePolicy {
         at: &Envelope,
         request_method: Option<&str>,
     ) -> Decision {
+        if let Some(check) = &mut self.folder_check
+            && from == Side::Client
+            && at.kind == Kind::Request
+        {
+            match check.check(frame, at) {
+                Ok(None) => {}
+                Ok(Some((frame, what))) => return Decision::Changed(frame, what),
+                Err(why) => return Decision::Denied(why),
+            }
+        }
+        if !self.restricts_calls() && !self.tells_files && self.paths.is_empty() {
+            return Decision::Unchanged;
+        }
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
         let method = match request_method {
             Some(method) if !calls => method.to_owned(),
@@ -76,7 +116,7 @@ impl MessagePolicy {
         };
         let checked = from == Side::Agent && calls;
         let is_request = at.kind == Kind::Request;
-        if checked && let Err(why) = self.rules.check(&method, is_request) {
+        if checked && let Err(why) = self.check_method(&method, is_request) {
             return Decision::Denied(why);
         }
         if self.rules.guarded && from == Side::Client {
@@ -119,9 +159,23 @@ impl MessagePolicy {
         body: &mut MessageBody<'_>,
     ) -> Option<String> {
         match (from, at.kind, method) {
-            (Side::Client, Kind::Request, "initialize") if !self.rules.is_open() => {
-                let hidden = capabilities::hide_capabilities(body, &self.rules);
-                (!hidden.is_empty()).then(|| format!("not announced: {}", hidden.join(", ")))
+            (Side::Client, Kind::Request, "initialize") => {
+                if self.tells_files {
+                    body.put_text(folder_check::PLACE, folder_check::WORD);
+                }
+                let is_denied = |method: &str| self.check_method(method, true).is_err();
+                let hidden = capabilities::hide_capabilities(
+                    body,
+                    is_denied,
+                    self.rules.guarded,
+                    self.has_own_files,
+                );
+                let hidden = (!hidden.is_empty()).then(|| hidden.join(", "));
+                match (hidden, self.tells_files) {
+                    (Some(hidden), _) => Some(format!("not announced: {hidden}")),
+                    (None, true) => Some("the relay there is told whose files are used".to_owned()),
+                    (None, false) => None,
+                }
             }
             (Side::Agent, Kind::Result | Kind::Error, _) if self.rules.guarded => {
                 let logins: &[&str] = match at.kind {
@@ -139,10 +193,15 @@ impl MessagePolicy {
         }
     }
 
+    /// Whether the agent may call `method`.
+    fn check_method(&self, method: &str, is_request: bool) -> Result<(), String> {
+        self.rules.check(method, is_request, self.has_own_files)
+    }
+
     /// Whether the rules need the body of such a message.
     fn needs_body(&self, from: Side, kind: Kind, method: &str) -> bool {
         if method == "initialize" {
-            return !self.rules.is_open();
+            return self.restricts_calls() || self.tells_files;
         }
         self.rules.guarded
             && match (from, kind) {
@@ -198,10 +257,6 @@ impl MessagePolicy {
 fn is_web_url(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     url.contains(':') && ["http", "https"].contains(&scheme.to_ascii_lowercase().as_str())
-}
-
-fn is_opening(method: &str) -> bool {
-    OPENING.contains(&method) || REOPENING.contains(&method)
 }
 
 /// The only string of that name: with two, the client might read the one that was not checked.

@@ -1,11 +1,14 @@
 //! The policy for messages between a client's machine and an agent elsewhere.
 //!
-//! A remote agent is a foreign program that asks for files and commands *here*. A [`MessagePolicy`]
+//! A remote agent works on the files of its own machine, unless the user opens those *here*; and it
+//! is a foreign program that asks for files and commands. A [`MessagePolicy`]
 //! sees every canonical message and decides whether it passes unchanged, changed, or not at all:
 //! calls are allowed or denied by method, files are confined to the folders of the session, denied
 //! capabilities are not announced, and paths are mapped to the other machine ([`PathMap`]).
 //!
-//! Pure except for resolving paths, which [`Disk`] does. Messages are canonical here; which agents
+//! At the other end, the relay that starts the agent has a policy, too: [`FolderCheck`].
+//!
+//! Pure except for what [`Disk`] and the function of [`FolderCheck`] do. Messages are canonical here; which agents
 //! are remote is decided in `cli`.
 //!
 //! # Why
@@ -24,6 +27,7 @@
 
 mod capabilities;
 mod decision;
+mod folder_check;
 mod path;
 mod path_fields;
 mod path_map;
@@ -31,6 +35,7 @@ mod roots;
 mod rules;
 
 pub use decision::{Decision, MessagePolicy};
+pub use folder_check::FolderCheck;
 pub use path_fields::PathFields;
 pub use path_map::{FolderPair, PathMap};
 pub use roots::Disk;

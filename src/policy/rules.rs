@@ -1,7 +1,8 @@
 //! Which calls of an agent are passed on to the client.
 //!
-//! Methods denied by name are denied; then methods allowed by name are allowed; otherwise a remote
-//! agent may not run commands, and only those of its requests pass that ACP defines for clients.
+//! Methods denied by name are denied; then methods allowed by name are allowed; otherwise an agent
+//! that has files and commands of its own gets none of the client's; otherwise a remote agent may not
+//! run commands, and only those of its requests pass that ACP defines for clients.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -36,21 +37,36 @@ pub struct MethodPattern {
 
 impl PolicyRules {
     /// Whether they allow everything.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) const fn is_open(&self) -> bool {
         !self.guarded && self.deny.is_empty()
     }
 
     /// Checks whether the agent may call `method` of the client; `is_request` is whether it waits
-    /// for an answer.
+    /// for an answer, `has_own_files` whether it uses the files and commands of its own machine.
     ///
     /// # Errors
     /// The reason if not, with what to do about it.
-    pub(super) fn check(&self, method: &str, is_request: bool) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        method: &str,
+        is_request: bool,
+        has_own_files: bool,
+    ) -> Result<(), String> {
         let named = |list: &[MethodPattern]| list.iter().any(|pattern| pattern.matches(method));
         if named(&self.deny) {
             return Err(format!("{method} is denied (--deny)"));
         }
-        if !self.guarded || named(&self.allow) {
+        if named(&self.allow) {
+            return Ok(());
+        }
+        if has_own_files && ["fs/", "terminal/"].iter().any(|of| method.starts_with(of)) {
+            return Err(format!(
+                "{method} is denied: the agent uses the files and commands of its own machine, not \
+                 of the editor's; there, --files editor opens the editor's files, and --allow \
+                 METHOD one kind of access (--allow 'fs/*', --allow 'terminal/*')"
+            ));
+        }
+        if !self.guarded {
             return Ok(());
         }
         let (why, option) = if method.starts_with("terminal/") {

@@ -17,7 +17,7 @@ use acp_relay::dialect::Library;
 use acp_relay::dialect::versions::VersionPolicies;
 use acp_relay::jsonrpc::framing::{Decoded, Decoder, Framing};
 use acp_relay::jsonrpc::{CloseReason, Exit, Frame, Limits, Side};
-use acp_relay::policy::{Disk, FolderPair, MessagePolicy, PathMap, PolicyRules};
+use acp_relay::policy::{Disk, FolderCheck, FolderPair, MessagePolicy, PathMap, PolicyRules};
 use bytes::BytesMut;
 use serde_json::Value;
 
@@ -285,10 +285,24 @@ fn policy(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
         None => (file.into(), file.into()),
     });
     let files = Files(files.collect());
+    let is_given = |name| given(lines, name).next().is_some();
+    let (own_files, told) = (is_given("own files"), is_given("told files"));
+    let checked = is_given("checked folders");
     let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
-    asked.then(|| {
+    (asked || own_files || told || checked).then(|| {
         let disk = Box::new(files);
-        Box::new(MessagePolicy::new(rules, PathMap::new(pairs), disk))
+        let mut policy = MessagePolicy::new(rules, PathMap::new(pairs), disk);
+        if own_files {
+            policy = policy.with_own_files();
+        }
+        if told {
+            policy = policy.telling_files();
+        }
+        if checked {
+            let fault = |path: &str| (path != "/there").then(|| format!("{path} is not there"));
+            policy = policy.with_folder_check(FolderCheck::new(fault));
+        }
+        Box::new(policy)
     })
 }
 

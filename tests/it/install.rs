@@ -481,3 +481,56 @@ fn an_entry_that_was_changed_by_hand_is_left_alone() {
     );
     assert_eq!(read(&path), changed);
 }
+
+#[test]
+fn an_entry_for_an_agent_elsewhere_says_whose_files_it_uses() {
+    let (home, path) = Home::with("{}\n");
+    let args = |path: &Path| {
+        let settings: Value = serde_json::from_str(&read(path)).unwrap();
+        settings["agent_servers"]["goose"]["args"].clone()
+    };
+    let agent = ["zed", "ssh://devbox/goose", "--name", "goose"];
+    let map = ["--map", "/home/me/app=/srv/app", "--map", "/b=/c"];
+    let own = home.run(&[&agent[..], &map].concat());
+    assert_eq!(own.code, Some(0), "{}", own.stderr);
+    let expected = [&["connect"], &map[..], &["ssh://devbox/goose"]].concat();
+    assert_eq!(args(&path), json!(expected));
+    for words in [
+        "its own machine (ssh://devbox/goose)",
+        "--map",
+        "--files editor",
+    ] {
+        assert!(own.stderr.contains(words), "{words}: {}", own.stderr);
+    }
+
+    // The entry is one of ours, which is replaced and removed as one.
+    let editors = home.run(&[&agent[..], &["--files", "editor"]].concat());
+    assert!(
+        editors.stdout.starts_with("Changed \"goose\""),
+        "{}",
+        editors.stdout
+    );
+    let expected = ["connect", "--files", "editor", "ssh://devbox/goose"];
+    assert_eq!(args(&path), json!(expected));
+    assert!(
+        editors.stderr.contains("the files of this machine"),
+        "{}",
+        editors.stderr
+    );
+    home.done(&["zed", "--undo", "--name", "goose"]);
+    assert_eq!(read(&path), "{}\n");
+
+    let printed = home.done(&["zed", "wss://h/acp", "--map", "/a=/b", "--print"]);
+    assert!(
+        printed.contains("\"--map\"") && printed.contains("\"/a=/b\""),
+        "{printed}"
+    );
+    for (option, value) in [("--map", "/a"), ("--files", "mine")] {
+        assert_eq!(home.run(&["zed", "ssh://h", option, value]).code, Some(64));
+    }
+    // A command is on this machine, and what is at a loopback port may be.
+    for words in [&["zed", "ws://127.0.0.1:9000"][..], &["zed", "--", "cat"]] {
+        let local = home.run(words);
+        assert!(!local.stderr.contains("files"), "{}", local.stderr);
+    }
+}

@@ -155,12 +155,14 @@ fn a_conversation_starts_the_relay_there_and_the_next_one_finds_it() {
     block_on(async {
         let machine = Machine::start(&[("test", &agent())], &[]);
         let records = machine.path("records");
-        let options = ["--map", "/here=/there", "--record"];
+        let there = machine.path("home").display().to_string();
+        let map = format!("/here={there}");
+        let options = ["--map", &map, "--record"];
         let options = [&options[..], &[records.to_str().unwrap()]].concat();
         let to = "ssh://me@devbox:2222/test";
         let mut first = machine.connect(&[&options[..], &[to]].concat());
-        let shown = begin(&mut first, "/here/app").await;
-        assert_eq!(shown["asked"]["params"]["cwd"], "/there/app");
+        let shown = begin(&mut first, "/here/.local").await;
+        assert_eq!(shown["asked"]["params"]["cwd"], format!("{there}/.local"));
         ask(
             &mut first,
             2,
@@ -597,7 +599,7 @@ fn an_agent_behind_ssh_is_remote() {
         let calls: Vec<Value> = calls.collect();
         let machine = Machine::start(&[("test", &calling(&calls))], &[]);
         // Whatever the host is called.
-        let mut client = machine.connect(&["ssh://localhost"]);
+        let mut client = machine.connect(&["--files", "editor", "ssh://localhost"]);
         let terminal = json!({"protocolVersion": 1, "clientCapabilities": {"terminal": true}});
         answered(&mut client, 0, "initialize", terminal).await;
         let params = json!({"cwd": folder.path().join("here"), "mcpServers": []});
@@ -618,6 +620,48 @@ fn an_agent_behind_ssh_is_remote() {
         assert_eq!(answers[0]["error"]["code"], -32057, "{answers:?}");
         assert_eq!(answers[1]["error"]["code"], -32057, "{answers:?}");
         assert!(answers[2].get("result").is_some(), "{answers:?}");
+    });
+}
+
+#[test]
+fn an_agent_behind_ssh_uses_the_files_of_its_machine() {
+    block_on(async {
+        let call = json!({"jsonrpc": "2.0", "id": 0, "method": "fs/read_text_file",
+            "params": {"sessionId": "s", "path": "/etc/hostname"}});
+        let machine = Machine::start(&[("test", &calling(&[call]))], &[]);
+        let missing = machine.path("missing");
+        for (options, is_opened) in [(&[][..], false), (&["--files", "editor"], true)] {
+            let mut client = machine.connect(&[options, &["ssh://devbox"]].concat());
+            answered(&mut client, 0, "initialize", json!({"protocolVersion": 1})).await;
+            let params = json!({"cwd": missing, "mcpServers": []});
+            ask(&mut client, 1, "session/new", params).await;
+            let answer = client.json().await;
+            if is_opened {
+                assert_eq!(answer["method"], "_new", "{answer}");
+                continue;
+            }
+            let error = &answer["error"];
+            assert_eq!(error["code"], -32057);
+            let path = missing.to_str().unwrap();
+            for part in [path, "--map HERE=THERE", "--files editor"] {
+                assert!(error.to_string().contains(part), "{part}: {error}");
+            }
+            // A folder that is there, and no file of this machine.
+            let there = machine.path("home");
+            ask(
+                &mut client,
+                2,
+                "session/new",
+                json!({"cwd": there, "mcpServers": []}),
+            )
+            .await;
+            let mut message = client.json().await;
+            while message["method"] != "_answer" {
+                assert_ne!(message["method"], "fs/read_text_file");
+                message = client.json().await;
+            }
+            assert_eq!(message["params"]["error"]["code"], -32057, "{message}");
+        }
     });
 }
 

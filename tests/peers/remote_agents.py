@@ -53,8 +53,8 @@ SERVERS = {
 OURS = [RELAY, "serve", "--listen", "http://127.0.0.1:{port}", "--", *TURNER]
 SERVERS["acp-relay"] = (RELAY, OURS, [("http", []), ("http", H2), ("ws", []), ("elephant+http", [])])
 SERVERS["acpremote-mirror"] = (ACPREMOTE, OURS, [("ws", [])])
-# `connect` guards the editor; the scripted agents read and write at the root.
-CONNECT = lambda relay: [relay, "connect", "--root", "/"]
+# The agents use the editor's files, and the scripted ones read and write at the root.
+CONNECT = lambda relay: [relay, "connect", "--files", "editor", "--root", "/"]
 # The client where it is not ours.
 CLIENTS = {"acpremote-mirror": [ACPREMOTE, "mirror"]}
 PATHS = {"acpremote-1.10.0": "/acp/ws"}

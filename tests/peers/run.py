@@ -88,8 +88,8 @@ class Run:
                 command = [*self.relay, "connect", *self.DIALECTS, *self.agent.server_options, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
-                # The bytes of both sides are compared, and the guard would remove a capability over TCP.
-                command = [*self.relay, "connect", "--guard", "never", *self.DIALECTS, *self.connect_options, endpoint]
+                # The bytes of both sides are compared, and over TCP the agent would not be told of the files here.
+                command = [*self.relay, "connect", "--guard", "never", "--allow", "*", *self.DIALECTS, *self.connect_options, endpoint]
             elif self.way.name != "direct":
                 command = [*self.relay, "connect", *self.DIALECTS, "--", *behind]
             if self.way.theirs == "client":

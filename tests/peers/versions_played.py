@@ -75,7 +75,7 @@ class Play:
         self.mode = None
         listener = Listener("tcp", None, lambda wire: (self.wires.put(wire), self.over.wait()))
         options = ["--agent-protocol", "2"] if speaks == 2 else []
-        process = Relay([relay, "connect", "--guard", "never", "--limit", "stop-grace=2s", *options, listener.endpoint], listens=False)
+        process = Relay([relay, "connect", "--guard", "never", "--allow", "*", "--limit", "stop-grace=2s", *options, listener.endpoint], listens=False)
         self.upper, self.lower = process.stdio(), None
         self.follow(self.upper, "a2c", self.client)
         for way, message in messages:

@@ -101,6 +101,11 @@ pub(in crate::cli) struct AgentPart {
     #[arg(long, id = "agents.inherit-env", value_name = "BOOL")]
     #[arg(action = ArgAction::Set, default_value_t = true)]
     pub(in crate::cli) inherit_env: bool,
+    /// Whether clients may only open sessions in folders that exist on this machine; false for an
+    /// agent without a disk
+    #[arg(long, id = "agents.check-folder", value_name = "BOOL")]
+    #[arg(action = ArgAction::Set, default_value_t = true)]
+    pub(in crate::cli) check_folder: bool,
     #[command(flatten)]
     pub(in crate::cli) remote: RemoteArgs,
     /// Its dialect: auto, canonical, or a dialect's name [default: auto]

@@ -10,8 +10,10 @@ use serde_json::json;
 use super::editors::{Editor, Entry};
 use super::settings::{Change, Removal, Settings, SettingsError};
 use crate::cli::config::{AgentPart, Source};
+use crate::cli::policy::Files;
 use crate::cli::target::{self, AgentArgument, Target};
 use crate::cli::{console, endpoints, exit, joined, stderr};
+use crate::policy::FolderPair;
 use crate::transport::Endpoint;
 use crate::transport::process::find_program;
 
@@ -22,6 +24,8 @@ Examples:
       Zed offers the well-known agent `claude`, through this relay.
   acp-relay install jetbrains wss://agents.example/agents/goose/acp --name \"goose over there\"
       An agent behind a relay on another machine.
+  acp-relay install zed ssh://devbox/goose --map /home/me/app=/srv/app
+      An agent on a machine that ssh reaches, which works on the files there.
   acp-relay install zed --join
       The agent of the line that you paste: what `acp-relay token new NAME --link URL` printed there.
   acp-relay install vscode -- goose acp
@@ -43,6 +47,12 @@ pub(in crate::cli) struct Install {
     /// The name that the editor shows [default: the agent's name, program or host]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Whose files and commands the agent uses [default: its own machine's, if it is elsewhere]
+    #[arg(long, value_enum, value_name = "WHOSE", conflicts_with_all = ["undo", "list"])]
+    files: Option<Files>,
+    /// A folder here and its path on the agent's machine; may be given several times
+    #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with_all = ["undo", "list"])]
+    map: Vec<FolderPair>,
     /// Read a line of `token new NAME --link URL` from stdin, keep its address and token, and add
     /// an entry for that agent; NAME is the name to keep it under
     #[arg(long, conflicts_with_all = ["command", "undo", "list"])]
@@ -107,6 +117,11 @@ fn install(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
         }
     };
     let code = console::print(&text, exit::SUCCESS);
+    let agent = named.as_ref().map(|target| target.endpoint.clone());
+    let agent = agent.or_else(|| entry.agent()?.parse().ok());
+    if let Some(text) = agent.and_then(|agent| whose_files(&agent, args.files)) {
+        stderr::print(&text);
+    }
     if let Some(target) = &named {
         warn_unless_available(target);
     }
@@ -245,9 +260,7 @@ fn entry(editor: Editor, args: &Install, agent: Option<AgentArgument>) -> Result
     let entry = Entry {
         name: args.name.clone().unwrap_or(name),
         program: own_path().map_err(usage)?,
-        args: std::iter::once("connect".to_owned())
-            .chain(args_of)
-            .collect(),
+        args: [vec!["connect".to_owned()], options(args), args_of].concat(),
     };
     let is_odd = |c: char| c.is_control() && !"\n\r\t".contains(c);
     if entry.name.is_empty() || entry.name.contains(char::is_control) {
@@ -257,6 +270,33 @@ fn entry(editor: Editor, args: &Install, agent: Option<AgentArgument>) -> Result
         Some(arg) => Err(usage(format!("{arg:?} has a control character"))),
         None => Ok(entry),
     }
+}
+
+/// The options of `connect` in the entry.
+fn options(args: &Install) -> Vec<String> {
+    let files = args.files.and_then(|files| files.to_possible_value());
+    let files = files.map(|files| ["--files".to_owned(), files.get_name().to_owned()]);
+    let map = args.map.iter();
+    let map = map.map(|pair| ["--map".to_owned(), pair.to_string()]);
+    map.chain(files).flatten().collect()
+}
+
+/// Which machine's files an agent uses, where that is not plain: at a loopback address, only its
+/// relay knows which machine it is on.
+fn whose_files(agent: &Endpoint, files: Option<Files>) -> Option<String> {
+    if !agent.is_socket() || agent.is_loopback() && files.is_none() {
+        return None;
+    }
+    Some(match files {
+        Some(Files::Editor) => {
+            "The agent uses the files of this machine, through the editor.".into()
+        }
+        _ => format!(
+            "The agent uses the files and commands of its own machine ({agent}). The folder that is \
+             open in the editor has to exist there: --map HERE=THERE if it has another path. With \
+             --files editor the agent uses the files of this machine."
+        ),
+    })
 }
 
 /// The editor starts the agent later, and may have another PATH.

@@ -39,6 +39,25 @@ pub(in crate::cli) struct Entry {
     pub(in crate::cli) args: Vec<String>,
 }
 
+impl Entry {
+    /// What names the agent to `connect`, or `--` before its command; `None` if the arguments have
+    /// another form than `install` gives them.
+    pub(in crate::cli) fn agent(&self) -> Option<&str> {
+        let (connect, mut rest) = self.args.split_first()?;
+        while let [option, _, more @ ..] = rest
+            && ["--files", "--map"].contains(&option.as_str())
+        {
+            rest = more;
+        }
+        match rest {
+            _ if connect != "connect" => None,
+            [agent] if !agent.starts_with('-') => Some(agent),
+            [dashes, ..] if dashes == "--" => Some(dashes),
+            _ => None,
+        }
+    }
+}
+
 impl Editor {
     /// The member of its settings that holds the agents; `None` for an editor that is configured
     /// by a program.

@@ -258,7 +258,7 @@ impl Settings {
                 None => drop(agents.append(name, CstInputValue::Object(members))),
                 Some(found) => match (read_entry(&found), found.object_value()) {
                     (Some(same), _) if same == *entry => change = Change::None,
-                    (Some(same), Some(_)) if !is_as_written(&same.args) => {
+                    (Some(same), Some(_)) if same.agent().is_none() => {
                         return Err(SettingsError::Edited(self.shown(), name.to_owned()));
                     }
                     (Some(_), Some(found)) => {
@@ -347,15 +347,6 @@ impl Settings {
 
     fn taken(&self, name: &str) -> SettingsError {
         SettingsError::Taken(self.shown(), name.to_owned())
-    }
-}
-
-/// Whether these arguments are of the form that `install` writes.
-fn is_as_written(args: &[String]) -> bool {
-    match args {
-        [connect, agent] => connect == "connect" && !agent.starts_with('-'),
-        [connect, dashes, ..] => connect == "connect" && dashes == "--",
-        _ => false,
     }
 }
 

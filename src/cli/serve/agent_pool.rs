@@ -10,7 +10,7 @@ use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, ListenerPart};
 use crate::conversation::DialectChoice;
 use crate::proxy::ConversationStore;
-use crate::transport::{Endpoint, Setup};
+use crate::transport::{Endpoint, Peer, PeerKind, Setup};
 
 /// One agent.
 pub(super) struct Agent {
@@ -57,6 +57,13 @@ impl Agent {
     /// The name for metrics and messages.
     pub(super) fn display_name(&self) -> &str {
         self.part.name.as_deref().unwrap_or(ONLY_AGENT)
+    }
+
+    /// Whether a client's sessions need a folder that exists here: the agent runs on this machine,
+    /// and the client may be elsewhere.
+    pub(super) fn checks_folder_of(&self, client: &Peer) -> bool {
+        let is_here = matches!(self.endpoint, Endpoint::Exec(_));
+        self.part.check_folder && is_here && client.kind != PeerKind::Parent
     }
 }
 

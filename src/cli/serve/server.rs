@@ -20,6 +20,7 @@ use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
 use crate::cli::conversation::{self, reject, run_conversation};
 use crate::cli::exit;
+use crate::cli::policy;
 use crate::cli::rate_limit::LimitedWarning;
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
@@ -200,8 +201,11 @@ impl Server {
         match reached {
             Ok(link) => {
                 let client = self.role.own(client, agent, setup);
+                let policy = agent
+                    .checks_folder_of(&client.peer)
+                    .then(policy::for_served);
                 let observers = Observers::default();
-                let run = run_conversation(client, link, None, context, metrics, observers);
+                let run = run_conversation(client, link, policy, context, metrics, observers);
                 let end = Box::pin(run).await;
                 let (stop, strict) = (&context.stop, context.is_strict());
                 exit::of_end(&end, stop, strict, Some(&agent.endpoint))

@@ -91,7 +91,7 @@ catalogue! {
             [0.1, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 600., 1800., 3600., 14_400., 86_400.];
         attempts: Counter "acp_relay_auth_attempts_total" [method: CredentialKind::NAMES, outcome: AUTHENTICATED] "Attempts to authenticate: one per client on a byte stream, one per request over HTTP.";
         reloads: Counter "acp_relay_config_reload_total" [outcome: ReloadOutcome::NAMES] "Reloads of the configuration file; after an error the old configuration stays in use.";
-        policy: Counter "acp_relay_policy_decisions_total" [method: Method::NAMES, outcome: PolicyEffect::NAMES] "Messages of remote agents that the policy denied or adjusted.";
+        policy: Counter "acp_relay_policy_decisions_total" [method: Method::NAMES, outcome: PolicyEffect::NAMES] "Messages that the policy denied or adjusted: of remote agents, and of clients whose folders are not here.";
         messages: Counter "acp_relay_messages_total" [dir: DIRECTIONS, kind: KINDS, method: Method::NAMES] "Messages that were forwarded, after translation to ACP; an answer has its request's method.";
         sizes: Histogram "acp_relay_message_bytes" [dir: DIRECTIONS, kind: KINDS] "Size of forwarded messages."
             [256., 1024., 4096., 16_384., 65_536., 262_144., 1_048_576., 4_194_304., 16_777_216., 67_108_864.];

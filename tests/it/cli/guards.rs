@@ -378,11 +378,16 @@ fn an_agent_at_a_loopback_port_is_guarded_unless_it_is_this_users_relay() {
             ),
             (own, &unix, &[], false),
             (own, &tcp, &[], true),
-            (own, &tcp, &["--guard", "never"], false),
+            (own, &tcp, &["--guard", "never", "--files", "editor"], false),
             // The relay of another user, or of another machine.
             (other, &http, &[], true),
             (other, &over("ws"), &[], true),
-            (other, &over("ws"), &["--guard", "never"], false),
+            (
+                other,
+                &over("ws"),
+                &["--guard", "never", "--files", "editor"],
+                false,
+            ),
         ];
         for (state, to, options, guarded) in cases {
             let found = is_guarded(state, to, options).await;

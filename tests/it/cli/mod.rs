@@ -15,3 +15,4 @@ mod progress;
 mod local_times;
 mod last_line;
 mod outages;
+mod whose_files;

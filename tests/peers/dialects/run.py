@@ -92,7 +92,12 @@ class Run:
         words = [*self.dialects(), *self.framings()]
         listen = LISTEN["tcp" if setup.get("client.wire") == "tcp" else self.way]
         if listen:
-            if behind[0] != "--":
+            if behind[0] == "--":
+                # The folders of the plays do not exist.
+                config = self.dir / "relay.toml"
+                config.write_text("[agents.play]\ncommand = %s\ncheck-folder = false\n" % json.dumps(behind[1:]))
+                behind = ["--config", str(config)]
+            else:
                 behind = ["--agent", *behind]
             serve = self.start(started, [self.relay, "serve", "--listen", listen.format(dir=self.dir), *words, *behind],
                                stderr=subprocess.PIPE)
@@ -177,8 +182,8 @@ class Run:
 
 
 def unguarded(endpoint):
-    """Over TCP the guard would remove capabilities and paths that the play expects."""
-    return ["--guard", "never"] if endpoint.startswith("tcp://") else []
+    """Over TCP the capabilities and paths that the play expects would be removed."""
+    return ["--guard", "never", "--allow", "*"] if endpoint.startswith("tcp://") else []
 
 
 def plays(names):
