@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::sessions::Session;
-use super::shared::{Api, Failure, Shared, wait_open};
+use super::shared::{Api, Failure, OPEN_TIMEOUT, Shared, wait_open};
 use super::stream;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
@@ -157,6 +157,10 @@ impl Shared {
 
     /// Posts one message of an open connection.
     async fn send_message(self: &Arc<Self>, message: &Outgoing) -> Result<Flow, Failure> {
+        if *self.is_cut.borrow() {
+            let mut is_cut = self.is_cut.subscribe();
+            let _ = timeout(OPEN_TIMEOUT, is_cut.wait_for(|is_cut| !is_cut)).await;
+        }
         let session = message
             .envelope
             .and_then(|at| self.sessions().of_outgoing(&message.frame, &at));

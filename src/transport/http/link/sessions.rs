@@ -25,6 +25,7 @@ pub(super) struct Sessions {
     pub(super) streams: HashMap<Session, watch::Receiver<bool>>,
     /// Those of the agent. The answer to one that has no room is sent without a session.
     agent_requests: PendingRequests<Session>,
+    /// Those of the client; one that names no session has an empty one.
     pub(super) client_requests: PendingRequests<Session>,
 }
 
@@ -42,11 +43,17 @@ impl Sessions {
         if at.kind.is_answer() {
             return Some(self.agent_requests.remove(at.id(frame))?.1);
         }
-        let session = session_of(frame, at)?;
+        let session = session_of(frame, at);
         if at.kind == Kind::Request {
-            let _ = self.client_requests.insert(at.id(frame), session.clone());
+            let named = session.clone().unwrap_or_default();
+            let _ = self.client_requests.insert(at.id(frame), named);
         }
-        Some(session)
+        session
+    }
+
+    /// Whether no request is open, of either side.
+    pub(super) fn is_idle(&self) -> bool {
+        self.client_requests.is_empty() && self.agent_requests.is_empty()
     }
 
     /// Remembers an agent's request that came on the stream of a session, or on that of the

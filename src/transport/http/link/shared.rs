@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// How long a message waits for the stream on which its answer will come. Some servers send the
 /// head of a stream only with its first event.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the other streams have once the server has closed the connection's.
 const CLOSE_GRACE: Duration = Duration::from_secs(10);
 /// How long the server has to answer the closing `DELETE`.
@@ -55,6 +55,8 @@ pub(super) struct Shared {
     pub(super) next_post: AtomicU64,
     /// The longest time between two keep-alives on a silent stream, once that is known.
     pub(super) keepalive: Mutex<Option<Duration>>,
+    /// A stream is being opened again: a message that is posted now could have its answer lost.
+    pub(super) is_cut: watch::Sender<bool>,
     /// The tasks that read sessions' streams.
     pub(super) session_streams: TaskTracker,
     /// Cancelled when the link has ended, for whatever reason.
@@ -115,6 +117,7 @@ impl Shared {
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
+            is_cut: watch::channel(false).0,
             session_streams: TaskTracker::new(),
             ended: CancellationToken::new(),
         }

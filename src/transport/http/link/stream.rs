@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderValue};
 use hyper::{Method, Response};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ const MAX_STREAMS: usize = 256;
 /// How long a server may take for the head of a stream.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream that cannot be opened is tried.
-const GIVE_UP: Duration = Duration::from_secs(60);
+const GIVE_UP: Duration = Duration::from_secs(30);
 /// The pause before a stream is opened again when the server names none; doubled each time.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
@@ -58,6 +58,8 @@ pub(super) struct Stream {
     pool_token: CancellationToken,
     /// It was requested before.
     requested: bool,
+    /// It was opened again although its server numbers no events, which was told.
+    is_gap_told: bool,
 }
 
 /// How the reading of a stream ended.
@@ -128,11 +130,12 @@ impl Stream {
             scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
+            is_gap_told: false,
         }
     }
 
     async fn run(mut self, ready: watch::Sender<bool>) {
-        let Ok(body) = self.open_with_retries().await else {
+        let Ok(body) = self.open_with_retries(None).await else {
             // Requests that wait for the stream need not wait any more.
             let _ = ready.send(true);
             return;
@@ -143,8 +146,10 @@ impl Stream {
 
     /// Passes on the events of an open stream, and reopens it after breaks.
     pub(super) async fn follow(mut self, mut body: Incoming) {
+        let mut usual = PAUSE;
         loop {
-            let mut is_silent = false;
+            let (opened, mut is_silent) = (Instant::now(), false);
+            let mut lost = None;
             let (is_clean, how) = match self.read(body).await {
                 End::LinkEnded => return,
                 End::Closed(fault) => return self.close(fault).await,
@@ -156,19 +161,38 @@ impl Stream {
                         tracing::warn!(%to, "{how}; connecting to the server again");
                     }
                     is_silent = true;
+                    lost = Instant::now().checked_sub(silence);
                     (false, how)
                 }
             };
             if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
-                return self.handle_lost(is_clean, &how);
+                // The next message of a session opens its stream.
+                if self.session.is_some() && is_clean || !self.shared.sessions().is_idle() {
+                    return self.handle_lost(is_clean, &how);
+                }
+                self.shared.is_cut.send_replace(true);
+                usual = match opened.elapsed() > MAX_WAIT {
+                    true => PAUSE,
+                    false => (usual * 2).min(MAX_WAIT),
+                };
+                if !std::mem::replace(&mut self.is_gap_told, true) {
+                    let to = &self.shared.to;
+                    tracing::warn!(
+                        %to,
+                        "a stream of messages is opened again ({how}): no request is open, but a \
+                         notification may be lost, because the server does not number its events"
+                    );
+                }
             }
             tracing::debug!(to = %self.shared.to, how, "a stream is opened again");
             self.events.reopened();
             let pause = match is_silent {
                 true => Duration::ZERO,
-                false => self.pause(PAUSE, self.events.retry()),
+                false => self.pause(usual, self.events.retry()),
             };
-            body = match self.reopen(pause, &how).await {
+            let reopened = self.reopen(pause, &how, lost).await;
+            self.shared.is_cut.send_replace(false);
+            body = match reopened {
                 Ok(again) => again,
                 Err(_) if is_clean => return self.handle_lost(true, &how),
                 Err(why) => {
@@ -180,12 +204,17 @@ impl Stream {
     }
 
     /// Opens a stream that was open, and warns when that takes long.
-    async fn reopen(&mut self, pause: Duration, how: &str) -> Result<Incoming, String> {
+    async fn reopen(
+        &mut self,
+        pause: Duration,
+        how: &str,
+        lost: Option<Instant>,
+    ) -> Result<Incoming, String> {
         let (to, grace) = (self.shared.to.clone(), self.shared.grace());
         let is_own = self.session.is_none();
         let opening = async {
             sleep(pause).await;
-            self.open_with_retries().await
+            self.open_with_retries(lost).await
         };
         tokio::pin!(opening);
         if let Ok(opened) = timeout(WARN_AFTER, &mut opening).await {
@@ -202,13 +231,14 @@ impl Stream {
     }
 
     /// Opens the stream, with retries; the error is the reason why the server has none or the link
-    /// has ended.
-    async fn open_with_retries(&mut self) -> Result<Incoming, String> {
+    /// has ended. `lost` is when the last byte came over a path that is silent.
+    async fn open_with_retries(&mut self, lost: Option<Instant>) -> Result<Incoming, String> {
         let grace = self.shared.grace();
-        let give_up = Instant::now() + GIVE_UP.max(grace);
+        let give_up = lost.unwrap_or_else(Instant::now) + GIVE_UP.max(grace);
         let (mut pause, mut refused_since) = (PAUSE, None);
         loop {
-            let failure = match self.open().await {
+            let opened = timeout_at(give_up, self.open()).await;
+            let failure = match opened.unwrap_or(Err(Failure::Timeout(GIVE_UP.max(grace)))) {
                 Ok(answer) => {
                     return self.events_of(answer).inspect_err(|why| {
                         let _ = self.shared.end(LinkError::Refused(why.clone()));
@@ -306,7 +336,9 @@ impl Stream {
         loop {
             while let Some(event) = self.events.next() {
                 last_comment = None;
-                if !self.forward(event).await {
+                // One of another name is a sign of life and no message.
+                if matches!(self.events.last_name(), b"" | b"message") && !self.forward(event).await
+                {
                     return End::LinkEnded;
                 }
             }
