@@ -31,6 +31,11 @@ impl LinkStatus {
         self.is_wanted = asked == Some(b"true");
     }
 
+    /// Since when the connection is lost.
+    pub(super) const fn lost_since(&self) -> Option<Instant> {
+        self.lost_since
+    }
+
     /// When the client is to be told of an outage.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_due = self.is_wanted && !self.is_told;

@@ -13,7 +13,8 @@
 //! `early_updates` holds notifications until the client knows their session.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
-//! and with which errors. `link_status` tells the client of outages. `note` is what happened
+//! and with which errors. `link_status` tells the client of outages, and `cancelled` answers what it
+//! has cancelled meanwhile. `note` is what happened
 //! besides. `summary`, with `known_values`, `tokens` and `trace_context`, describes messages for
 //! observers. `rejected`
 //! handles what cannot be passed on, `salvage` finds messages in it, and `non_json` keeps what an
@@ -48,6 +49,7 @@
 
 mod batch;
 mod batch_state;
+mod cancelled;
 mod dialect_options;
 mod early_state;
 mod early_updates;

@@ -101,6 +101,17 @@ pub enum Note {
         /// The side it was for.
         to: Side,
     },
+    /// A message was not sent to a side whose relay does not take one of its length; a request got an
+    /// error, and an answer became one.
+    #[error("did not send {bytes} bytes to the {to}, whose relay takes {limit} at most")]
+    TooLong {
+        /// The side it was for.
+        to: Side,
+        /// Its length.
+        bytes: usize,
+        /// The longest message that the relay there takes.
+        limit: usize,
+    },
     /// A side has ended its stream, or its link failed.
     #[error("the {side} {how}")]
     Ended {
@@ -193,6 +204,15 @@ pub enum Note {
         /// Why, for users.
         why: &'static str,
     },
+    /// A prompt that the client had cancelled was answered in place of an agent that is out of reach.
+    #[error(
+        "answered a prompt that the client had cancelled (id {}): the agent is out of reach",
+        .id.as_id()
+    )]
+    Cancelled {
+        /// The id.
+        id: IdBuf,
+    },
     /// The agent is being stopped, by this signal.
     #[error("the agent did not end by itself; sending {signal}")]
     Stopping {
@@ -215,7 +235,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 24] = [
+    pub const NAMES: [&'static str; 26] = [
         "stray_line",
         "refused",
         "batch",
@@ -240,6 +260,8 @@ impl Note {
         "early_update",
         "skipped",
         "salvaged",
+        "too_long",
+        "cancelled_for_peer",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -270,6 +292,8 @@ impl Note {
             Self::EarlyUpdate { .. } => 21,
             Self::Skipped { .. } => 22,
             Self::Salvaged { .. } => 23,
+            Self::TooLong { .. } => 24,
+            Self::Cancelled { .. } => 25,
         }
     }
 }

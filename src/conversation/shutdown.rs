@@ -71,6 +71,7 @@ impl Conversation {
         let deadlines = [
             self.shutdown.deadline,
             self.link_status.due(),
+            self.cancelled_due(),
             self.dialects.deadline(),
             self.early.until,
             self.salvage.due(),
@@ -230,6 +231,7 @@ impl Conversation {
             self.tell_status(true, since, out);
         }
         self.dialects.set_time(now);
+        self.answer_cancelled(now, out);
         self.expire_version_timers(now, out);
         self.expire_updates(now, out);
         self.expire_salvage(None, now, out);

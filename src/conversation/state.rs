@@ -9,6 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::batch_state::Batch;
+use super::cancelled::Cancelled;
 use super::dialect_options::DialectOptions;
 use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
@@ -16,7 +17,7 @@ use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
 use super::salvage_state::Salvage;
 use super::shutdown_state::Shutdown;
-use super::summary::{Topic, TraceAssigner};
+use super::summary::{SessionHash, Topic, TraceAssigner};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
 use crate::jsonrpc::reply::{self, ErrorSource, Reason};
@@ -52,6 +53,10 @@ pub struct Conversation {
     requests: u64,
     /// Answers that a translator gave in place of a side, and that are still to be handled.
     pub(super) returned: VecDeque<(Side, Frame)>,
+    /// Errors of ours in place of a side, in its dialect, for requests that were too long for it.
+    pub(super) refused: VecDeque<(Side, Frame)>,
+    /// The longest message that each side takes, as far as it has said.
+    pub(super) longest: [usize; 2],
     /// Stray lines since the agent's last JSON message.
     pub(super) strays: usize,
     /// Messages in lines with something else.
@@ -82,6 +87,10 @@ pub(super) struct OpenRequest {
     pub(super) offered: Option<(Frame, Instant)>,
     /// An answer with the same id that was meanwhile sent to the side that owes this one's.
     pub(super) namesake: Option<Frame>,
+    /// The session of a prompt.
+    pub(super) session: SessionHash,
+    /// The client has cancelled it.
+    pub(super) cancelled: Option<Cancelled>,
 }
 
 /// The properties of the two links. By default they are network connections, both of whose
@@ -133,6 +142,8 @@ impl Conversation {
             marker: None,
             requests: 0,
             returned: VecDeque::new(),
+            refused: VecDeque::new(),
+            longest: [usize::MAX; 2],
             strays: 0,
             salvage: Salvage::default(),
             printed: NonJsonOutput::default(),
@@ -147,6 +158,14 @@ impl Conversation {
     #[must_use]
     pub fn with_policy(mut self, policy: Option<Box<MessagePolicy>>) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Sets the longest message that each side takes. A longer one is not sent, and the conversation
+    /// goes on.
+    #[must_use]
+    pub const fn with_longest(mut self, longest: [usize; 2]) -> Self {
+        self.longest = longest;
         self
     }
 
@@ -250,7 +269,9 @@ impl Conversation {
 
     /// Queues a frame for `to`, in its own dialect. Drops and notes it when `to` is gone.
     pub(super) fn enqueue(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
-        if self.shutdown.receives(to) {
+        if frame.len() > self.longest[to as usize] {
+            self.refuse_too_long(to, &frame, out);
+        } else if self.shutdown.receives(to) {
             if !self.collect(to, &frame, out) {
                 out.send(to, frame);
             }
@@ -348,6 +369,9 @@ impl Conversation {
         out.summarise(|| {
             MessageSummary::of_call(from, &frame, envelope, now).traced(&frame, envelope, traces)
         });
+        if from == Side::Client && !self.links.agent_is_child {
+            self.note_cancel(&frame, envelope, now, out);
+        }
         self.apply_policy(from.other(), frame, envelope, None, out);
     }
 
@@ -386,6 +410,11 @@ impl Conversation {
             is_unsent: is_held,
             offered: None,
             namesake: None,
+            session: match *method == *b"session/prompt" {
+                true => SessionHash::in_body(&frame, envelope),
+                false => SessionHash::default(),
+            },
+            cancelled: None,
         };
         let refused = match self.pending[from as usize].insert(id, open) {
             Ok(()) if is_held => return out.extend_summaries(summary),

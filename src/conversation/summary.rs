@@ -77,7 +77,7 @@ pub trait TraceAssigner: Send + fmt::Debug {
 
 impl SessionHash {
     /// The session among the members of a body.
-    fn in_body(frame: &Frame, at: &Envelope) -> Self {
+    pub(super) fn in_body(frame: &Frame, at: &Envelope) -> Self {
         member(frame, at, "sessionId")
             .map_or_else(Self::default, |id| Self::hash(text_of(frame, id)))
     }

@@ -114,10 +114,14 @@ impl Conversation {
             .extend(outcome.replies.into_iter().map(|frame| (to, frame)));
     }
 
-    /// Takes the answers that translators have given in place of a side.
+    /// Takes the answers that translators and we have given in place of a side.
     pub(super) fn handle_returned(&mut self, now: Instant, out: &mut Outbox) {
         while let Some((from, frame)) = self.returned.pop_front() {
             self.handle_all(from, vec![frame], now, out);
+        }
+        while let Some((from, frame)) = self.refused.pop_front() {
+            let scanned = scan(&frame, &self.limits);
+            self.handle_scanned(from, frame, &scanned, now, out);
         }
     }
 

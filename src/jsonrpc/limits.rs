@@ -74,10 +74,11 @@ macro_rules! limits {
 }
 
 limits! {
-    /// longest message of an agent we started, or of the client on stdio; beyond it: discarded, error
-    /// -32056, the link closed after `oversized-messages`
+    /// longest message of an agent we started, of the client on stdio, over ssh, and of the relay's own
+    /// user at a Unix socket; beyond it: discarded, error -32056, the link closed after
+    /// `oversized-messages`; another relay is told it and does not send one
     frame_from_child: Size = 64 << 20, in MESSAGE;
-    /// longest message from the network; as above, but over a WebSocket: closed with 1009
+    /// longest message from the network otherwise; as above, but over a WebSocket: closed with 1009
     frame_from_network: Size = 16 << 20, in MESSAGE, of listeners;
     /// over-long messages of one link; at it: the link is closed
     oversized_messages: Count = 3, in ANY;
@@ -190,6 +191,10 @@ limits! {
     reconnect_grace: Time = Duration::from_secs(600), in DAY;
     /// for a lost peer at most, also while a request of the client is open; as above
     reconnect_turn: Time = Duration::from_secs(86_400), in DAY;
+    /// for connections to the relay that keeps a resumable link to be refused all the time, while
+    /// nothing is known to be in between (ten times as long at a loopback address, where a tunnel may
+    /// be down); after it: that relay and its agent are gone, and the conversation ends
+    refused_grace: Time = Duration::from_secs(30), in DAY;
     /// bytes of a conversation kept for a client with --on-disconnect detach; beyond it: what the
     /// client has received is deleted, and an agent without a client is not read
     reconnect_bytes: Size = 8 << 20, in ANY;
@@ -198,6 +203,18 @@ limits! {
     link_bytes: Size = 64 << 20, in ANY;
     /// bytes kept of an agent's stderr; older text is deleted
     stderr_bytes: Size = 64 << 10, in 256..=(64 << 20);
+}
+
+impl Limits {
+    /// Those for messages of the relay's own user, which come from another process and not from the
+    /// network.
+    #[must_use]
+    pub fn of_own_user(&self) -> Self {
+        Self {
+            frame_from_network: self.frame_from_child.max(self.frame_from_network),
+            ..self.clone()
+        }
+    }
 }
 
 impl Limit {

@@ -36,7 +36,7 @@ pub const UNTRANSLATABLE: i32 = -32058;
 /// A replayed recording holds no such request.
 pub const NOT_RECORDED: i32 = -32059;
 /// The request was cancelled (ACP, `$/cancel_request`).
-const CANCELLED: i32 = -32800;
+pub const CANCELLED: i32 = -32800;
 
 /// The method of the notice that an agent has exited. ACP reserves names with a leading underscore
 /// for extensions, and a peer that does not support a notification ignores it.
@@ -263,6 +263,13 @@ pub fn batch() -> Frame {
 pub fn plain_error(id: Id<'_>, code: i32, message: &str) -> Frame {
     let error = json!({ "code": code, "message": message });
     answer(id, "error", error.to_string().as_bytes())
+}
+
+/// The answer to a prompt that the client has cancelled, in place of an agent that is out of reach.
+#[must_use]
+pub fn cancelled_turn_for_peer(id: Id<'_>) -> Frame {
+    let body = br#"{"stopReason":"cancelled","_meta":{"acp-relay":{"by":"relay"}}}"#;
+    answer(id, "result", body)
 }
 
 /// The answer to a prompt of a replayed agent that the client has cancelled.

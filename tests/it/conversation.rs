@@ -136,6 +136,10 @@ impl Stage {
         };
         Self {
             core: Conversation::new(Arc::new(limits.clone()), traits, dialects)
+                .with_longest([
+                    number("client takes ", usize::MAX),
+                    number("agent takes ", usize::MAX),
+                ])
                 .with_policy(policy(lines)),
             out: Outbox::new(&limits),
             now: Instant::now(),
