@@ -15,6 +15,8 @@ pub const CLIENT_DIED: &str = "client_died";
 
 /// Longest header, in bytes, with its line feed.
 pub const MAX_HEADER: usize = 4096;
+/// The least that counts as a limit for messages; no relay has a lower one.
+const LEAST: u64 = 1024;
 
 /// The header of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,9 @@ pub struct Hello {
     /// The bytes that may be in flight to the sender unacknowledged.
     #[serde(rename = "win")]
     pub window: u64,
+    /// The longest message of the conversation that the sender takes, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
 }
 
 /// What accepts a [`Hello`].
@@ -102,6 +107,19 @@ pub struct Welcome {
     pub window: u64,
     /// Whether the link existed before.
     pub resumed: bool,
+    /// As in [`Hello`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+    /// Whether nothing is known to be between the client and the relay that keeps the link.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
+}
+
+/// The longest message that a peer takes which has announced this.
+#[must_use]
+pub fn longest(announced: Option<u64>) -> usize {
+    let longest = announced.map(|longest| usize::try_from(longest.max(LEAST)));
+    longest.and_then(Result::ok).unwrap_or(usize::MAX)
 }
 
 /// What refuses a [`Hello`].

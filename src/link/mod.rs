@@ -34,7 +34,7 @@ mod table;
 pub use events::{Attach, LinkEvents, LinkSource, LinkTotals};
 pub use header::{
     CLIENT_DIED, End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey,
-    Welcome,
+    Welcome, longest,
 };
 pub use replay_buffer::{Exhausted, ReplayBuffer, Size, WrongAck};
 pub use retention::{Backoff, Retention};

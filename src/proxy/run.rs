@@ -88,6 +88,7 @@ pub fn run(
         counts_time: observers.needs().summaries,
         conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
             .with_policy(policy)
+            .with_longest([client.peer.longest, agent.peer.longest])
             .with_log_redaction(agent.guard.log_redaction())
             .with_marker(marker)
             .with_agent_name(agent_name),

@@ -44,6 +44,10 @@ pub struct Peer {
     pub principal: Option<Arc<Principal>>,
     /// The agent that it requests by name, where agents have names.
     pub wanted_agent: Option<Arc<str>>,
+    /// The longest message that it takes, as far as it has said.
+    pub longest: usize,
+    /// Whether it is connected, as far as that shows, without anything in between.
+    pub is_direct: bool,
 }
 
 impl Link {
@@ -90,6 +94,8 @@ impl Peer {
             kind: PeerKind::Remote,
             principal: None,
             wanted_agent: None,
+            longest: usize::MAX,
+            is_direct: false,
         }
     }
 }

@@ -79,6 +79,11 @@ impl OpenError {
         }
     }
 
+    /// Whether the machine there answers that nothing listens.
+    pub(super) fn is_refused(&self) -> bool {
+        self.what == REFUSED
+    }
+
     /// Adds the remedy, as a sentence without its full stop.
     #[must_use]
     pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {

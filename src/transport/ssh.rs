@@ -91,6 +91,10 @@ pub(super) async fn connect(
     at: &SshEndpoint,
     setup: &Setup,
 ) -> Result<Link, OpenError> {
+    let setup = &Setup {
+        limits: Arc::new(setup.limits.of_own_user()),
+        ..setup.clone()
+    };
     let (link, is_resumable) = dial(to, at, setup, false).await?;
     let Some(links) = setup.links.as_ref().filter(|_| is_resumable) else {
         return Ok(link);

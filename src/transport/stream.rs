@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub use read::Reader;
 pub use write::Writer;
 
+use crate::link::MAX_HEADER;
 use crate::transport::{Link, Peer, Setup};
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
@@ -31,13 +32,15 @@ where
     )
 }
 
-/// The same for a client that has connected. `max` is as for all from other processes.
+/// The same for a client that has connected. `max` is as for all from other processes, with room for
+/// the header of a link.
 pub(super) fn accepted<R, W>(reader: R, writer: W, setup: &Setup) -> (Reader<R>, Writer<W>)
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin,
 {
-    let (rx, tx) = halves(reader, writer, setup.limits.frame_from_network, setup);
+    let max = setup.limits.frame_from_network + MAX_HEADER * usize::from(setup.detects_links);
+    let (rx, tx) = halves(reader, writer, max, setup);
     (rx.refusing_http(), tx)
 }
 

@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -157,6 +158,10 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
         token: None,
     };
     let stream = stream.into_std()?;
+    let mut setup = setup.clone();
+    if credentials.user == Some(geteuid().as_raw()) {
+        setup.limits = Arc::new(setup.limits.of_own_user());
+    }
     let open = |name, setup: &Setup| {
         let (reader, writer) = UnixStream::from_std(stream)?.into_split();
         let (rx, tx) = stream::accepted(reader, writer, setup);
@@ -167,7 +172,7 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
             (),
         ))
     };
-    Ok(admit(from, &credentials, setup, "unix", open))
+    Ok(admit(from, &credentials, &setup, "unix", open))
 }
 
 impl FrameStream for ClientStream {

@@ -47,6 +47,8 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
             kind: PeerKind::Remote,
             principal: None,
             wanted_agent: None,
+            longest: usize::MAX,
+            is_direct: false,
         },
         rx: Box::new(rx),
         tx: Box::new(tx),

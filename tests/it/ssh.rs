@@ -340,6 +340,29 @@ fn every_signal_to_the_client_ends_the_agent() {
 }
 
 #[test]
+fn messages_over_ssh_may_be_as_long_as_those_of_a_process() {
+    block_on(async {
+        let echo = json!([{"result": {"stopReason": "end_turn", "_meta": "$message"}}]);
+        let agent = scripted(&[("session/prompt", echo)]);
+        let machine = Machine::start(&[("test", &agent)], &[]);
+        let config = machine.path("home/.config/acp-relay/acp-relay.toml");
+        let agents = fs::read_to_string(&config).unwrap();
+        let limit = "frame-from-network = \"64KiB\"";
+        fs::write(&config, format!("{agents}[limits]\n{limit}\n")).unwrap();
+        for link in [&["ssh://devbox"][..], &["--no-link", "ssh://devbox"]] {
+            let limit = ["--limit", "frame-from-network=64KiB"];
+            let mut client = machine.connect(&[&limit[..], link].concat());
+            begin(&mut client, "/").await;
+            let text = "x".repeat(200 << 10);
+            let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": text}]});
+            let answer = answered(&mut client, 2, "session/prompt", params.clone()).await;
+            assert_eq!(answer["_meta"]["params"], params);
+            end(client).await;
+        }
+    });
+}
+
+#[test]
 fn a_relay_stops_when_it_was_idle() {
     block_on(async {
         let idle = [("ACP_RELAY_OVER_SSH_IDLE", "2s")];

@@ -176,12 +176,11 @@ impl AgentConnection {
         });
         self.state.lock().link = Arc::downgrade(&end);
         let peer = Peer {
-            name: "agent-connect".to_owned(),
-            half_close: true,
             kind: PeerKind::Internal,
-            // It carries the threads of many clients; each request is authorised on its own.
-            principal: None,
+            // It has no principal: it carries the threads of many clients, and each request is
+            // authorised on its own.
             wanted_agent: self.config.name.as_deref().map(Arc::from),
+            ..Peer::remote("agent-connect".to_owned(), true)
         };
         let link = local_link::open(peer, end.clone(), frames);
         let arrival = IncomingLink {

@@ -193,11 +193,8 @@ fn client_link(pipe: tokio::io::DuplexStream, prepared: &Prepared) -> Link {
     let max = prepared.context.limits.frame_from_child;
     let (rx, tx) = stream::halves(from, to, max, &prepared.context.client);
     let peer = Peer {
-        name: "acp-relay try".to_owned(),
-        half_close: true,
         kind: PeerKind::Internal,
-        principal: None,
-        wanted_agent: None,
+        ..Peer::remote("acp-relay try".to_owned(), true)
     };
     Link::new(peer, rx, tx, ())
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 
+use crate::link;
+
 /// Which connection a request belongs to; given by the server in its answer to `initialize`.
 pub(super) const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 /// Which session a request belongs to.
@@ -25,6 +27,9 @@ pub(super) const GRACE: HeaderName = HeaderName::from_static("acp-relay-grace-ms
 /// On a stream of events, in milliseconds: the longest time between two keep-alive comments or
 /// events.
 pub(super) const KEEPALIVE: HeaderName = HeaderName::from_static("acp-relay-keepalive-ms");
+/// With a WebSocket's request and answer, in bytes: the longest message that the sender takes.
+pub(in crate::transport) const MAX_MESSAGE: HeaderName =
+    HeaderName::from_static("acp-relay-max-message");
 /// How the comment begins that ends a stream whose conversation is over. A code and a reason
 /// follow, those of a WebSocket's close frame.
 pub(super) const CLOSE: &str = "acp-relay close ";
@@ -38,6 +43,14 @@ pub(super) fn millis(time: Duration) -> HeaderValue {
 pub(super) fn time(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
     let millis = headers.get(name)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_millis(millis))
+}
+
+/// The longest message that the sender of these takes, as far as it has said.
+pub(in crate::transport) fn longest(headers: &HeaderMap) -> usize {
+    let value = headers
+        .get(MAX_MESSAGE)
+        .and_then(|value| value.to_str().ok());
+    link::longest(value.and_then(|value| value.parse().ok()))
 }
 
 /// Whether a body is of a content type, whatever its parameters.

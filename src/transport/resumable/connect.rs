@@ -11,8 +11,10 @@ use super::half;
 use super::links::Links;
 use super::stats::KeptBytes;
 use super::watchdog::{ContactSource, LinkWatchdog};
+use crate::auth::origin;
 use crate::jsonrpc::Limits;
-use crate::transport::{Link, OpenError, OpenErrorKind};
+use crate::link::longest;
+use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
 
 /// Opens a link over its first connection; `dial` opens the next ones. `contact` is what another
 /// process needs to end the link if this one is killed.
@@ -26,14 +28,21 @@ pub(crate) async fn connect(
     links: &Links,
     limits: &Arc<Limits>,
 ) -> Result<Link, OpenError> {
-    let peer = carrier.peer.clone();
+    let mut peer = carrier.peer.clone();
     let fail = |(kind, why): (OpenErrorKind, String)| {
         let what = format!("its relay does not open a link ({why})");
         let error = OpenError::new(kind, &peer.name, what);
         error.with_remedy("Try again, or connect with --no-link")
     };
-    let begun = Dialer::begin_link(carrier, dial, limits.handshake).await;
+    // A tunnel that is down refuses, too.
+    let is_near = match peer.name.parse() {
+        Ok(Endpoint::Http(at)) => origin::is_loopback_host(&at.host),
+        _ => true,
+    };
+    let refused_grace = limits.refused_grace * if is_near { 10 } else { 1 };
+    let begun = Dialer::begin_link(carrier, dial, limits, refused_grace).await;
     let (dialer, carrier, welcome) = begun.map_err(fail)?;
+    peer.longest = longest(welcome.max);
     let kept = KeptBytes::new(&links.stats, None);
     let watchdog = contact.and_then(|contact| LinkWatchdog::start(contact, &dialer.known));
     let mut end = LinkEnd::new(Some(dialer), Arc::clone(limits), kept);

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use uuid::Uuid;
 
 use super::network::NetworkWatch;
 use super::wire::{broken, encode};
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::printable;
+use crate::jsonrpc::{Limits, printable};
 use crate::link::{
     Backoff, CLIENT_DIED, End, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
 };
@@ -26,6 +26,8 @@ use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
 const LATER: u64 = 1 << 32;
 /// Time for the greeting of one.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
+/// Between two warnings of an outage that lasts.
+const REMINDER: Duration = Duration::from_secs(60);
 
 /// Opens a connection that carries a link; `None` if the server does not know links.
 pub(crate) type Dial =
@@ -37,11 +39,16 @@ type Greeted = (Link, Box<Welcome>);
 /// Gets the next attachment of a link.
 pub(super) struct Dialer {
     dial: Dial,
-    within: Duration,
+    limits: Arc<Limits>,
     pub(super) known: Known,
     backoff: Backoff,
-    /// Why the last connection was lost.
+    /// Why the last connection was lost, and when a warning was last logged.
     lost: String,
+    told: Instant,
+    /// How long connections may be refused before the relay there counts as gone, and since when
+    /// all were.
+    refused_grace: Option<Duration>,
+    refused_since: Option<Instant>,
     step: Step,
     network: NetworkWatch,
 }
@@ -67,6 +74,8 @@ enum Step {
 enum Fault {
     /// It is tried again, not before a time that the peer has asked for.
     Again(String, Option<Duration>),
+    /// Nothing listens there; it is tried again.
+    Refused(String),
     /// It is not tried again.
     Never(LinkError),
 }
@@ -76,25 +85,27 @@ impl Dialer {
     pub(super) async fn begin_link(
         carrier: Link,
         dial: Dial,
-        within: Duration,
+        limits: &Arc<Limits>,
+        refused_grace: Duration,
     ) -> Result<(Self, Link, Welcome), (OpenErrorKind, String)> {
         let hello = Hello {
             v: vec![1],
             generation: 1,
             rx: 1,
             window: WINDOW,
+            max: Some(limits.frame_from_network as u64),
             ..Hello::default()
         };
-        let greeted = greet(carrier, hello, within).await;
+        let greeted = greet(carrier, hello, limits.handshake).await;
         let (carrier, welcome) = greeted.map_err(|fault| match fault {
             // The server has asked to try again later.
             Fault::Again(what, Some(_)) => (OpenErrorKind::Overloaded, what),
-            Fault::Again(what, None) => (OpenErrorKind::Lost, what),
+            Fault::Again(what, None) | Fault::Refused(what) => (OpenErrorKind::Lost, what),
             Fault::Never(error) => (OpenErrorKind::Unavailable, error.to_string()),
         })?;
         let dialer = Self {
             dial,
-            within,
+            limits: Arc::clone(limits),
             known: Known {
                 link: welcome.link.clone(),
                 epoch: welcome.epoch.clone(),
@@ -103,6 +114,9 @@ impl Dialer {
             },
             backoff: Backoff::default(),
             lost: String::new(),
+            told: Instant::now(),
+            refused_grace: welcome.direct.then_some(refused_grace),
+            refused_since: None,
             step: Step::Attached,
             network: NetworkWatch::new(),
         };
@@ -112,6 +126,8 @@ impl Dialer {
     /// The attachment was lost: the next one is to be gotten, soon if it was good.
     pub(super) fn restart(&mut self, why: &str, was_good: bool) {
         self.lost = why.to_owned();
+        self.told = Instant::now();
+        self.refused_since = None;
         if was_good {
             self.backoff.reset();
         }
@@ -141,8 +157,18 @@ impl Dialer {
                         return Poll::Ready(Ok((link, welcome)));
                     }
                     Err(Fault::Again(why, after)) => {
-                        tracing::info!("not connected again yet: {why}");
-                        self.wait(after);
+                        self.refused_since = None;
+                        self.try_again(&why, after);
+                    }
+                    Err(Fault::Refused(why)) => {
+                        let since = *self.refused_since.get_or_insert_with(Instant::now);
+                        if self
+                            .refused_grace
+                            .is_some_and(|grace| since.elapsed() >= grace)
+                        {
+                            return Poll::Ready(Err(self.gone(&why)));
+                        }
+                        self.try_again(&why, None);
                     }
                     Err(Fault::Never(error)) => return Poll::Ready(Err(error)),
                 },
@@ -155,15 +181,43 @@ impl Dialer {
         self.network.poll(cx)
     }
 
+    fn try_again(&mut self, why: &str, after: Option<Duration>) {
+        if self.told.elapsed() >= REMINDER {
+            self.told = Instant::now();
+            tracing::warn!("not connected again yet, and the agent is awaited: {why}");
+        } else {
+            tracing::info!("not connected again yet: {why}");
+        }
+        self.wait(after);
+    }
+
+    /// The relay there has ended, and with it the link.
+    fn gone(&self, why: &str) -> LinkError {
+        let grace = self.refused_grace.unwrap_or_default();
+        let what = format!(
+            "{why}, for {grace:?} (--limit refused-grace): the relay there has ended, and the agent \
+             with it; it was lost before: {}",
+            self.lost
+        );
+        let (context, source) = ("connecting again", io::Error::other(what));
+        LinkError::Io { context, source }
+    }
+
     fn wait(&mut self, after: Option<Duration>) {
-        let wait = pause(&mut self.backoff, after);
+        let mut wait = pause(&mut self.backoff, after);
+        if let (Some(grace), Some(since)) = (self.refused_grace, self.refused_since) {
+            wait = wait.min(grace.saturating_sub(since.elapsed()));
+        }
         self.step = Step::Waiting(Box::pin(sleep(wait)));
     }
 
     fn begin(&mut self, rx: u64) {
         self.known.generation += 1;
-        let hello = self.known.hello(rx, WINDOW);
-        let (connection, within) = ((self.dial)(), self.within);
+        let hello = Hello {
+            max: Some(self.limits.frame_from_network as u64),
+            ..self.known.hello(rx, WINDOW)
+        };
+        let (connection, within) = ((self.dial)(), self.limits.handshake);
         let lost = self.lost.clone();
         self.step = Step::Attempt(Box::pin(async move {
             match connection.await {
@@ -184,6 +238,7 @@ impl Dialer {
                 Err(error) if error.kind == OpenErrorKind::Forbidden => {
                     Err(Fault::Never(LinkError::Forbidden(error.to_string())))
                 }
+                Err(error) if error.is_refused() => Err(Fault::Refused(error.to_string())),
                 Err(error) => Err(Fault::Again(error.to_string(), None)),
             }
         }));
@@ -206,6 +261,7 @@ impl Known {
             rx,
             key: Some(self.key.clone()),
             window,
+            max: None,
         }
     }
 }
@@ -216,7 +272,7 @@ pub(in crate::transport) async fn end_link(carrier: Link, known: &mut Known) -> 
     known.generation += LATER;
     let (mut carrier, _) = match greet(carrier, known.hello(0, 0), TOLD_WITHIN).await {
         Ok(greeted) => greeted,
-        Err(Fault::Again(..)) => return false,
+        Err(Fault::Again(..) | Fault::Refused(_)) => return false,
         Err(Fault::Never(_)) => return true,
     };
     let (code, reason) = (1001, CLIENT_DIED.to_owned());

@@ -16,7 +16,7 @@ use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{FrameFault, Limits};
 use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
-    RefusalCode, ResumeKey, WINDOW, Welcome,
+    RefusalCode, ResumeKey, WINDOW, Welcome, longest,
 };
 use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind, forward};
 
@@ -169,9 +169,12 @@ impl Links {
                 Ok((welcome, end)) => (welcome, Arc::clone(end)),
                 Err(refusal) => return Err((carrier, refusal)),
             };
-        let peer = carrier.peer.clone();
+        let mut peer = carrier.peer.clone();
+        peer.longest = longest(hello.max);
         let is_resumed = welcome.resumed;
         let link = welcome.link.clone();
+        welcome.max = Some(limits.frame_from_network as u64);
+        welcome.direct = peer.is_direct;
         welcome.grace_ms = u64::try_from(limits.reconnect_grace.as_millis()).unwrap_or(u64::MAX);
         if let Err((carrier, refusal)) = attach(&end, carrier, hello, welcome) {
             if !is_resumed {

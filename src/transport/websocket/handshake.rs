@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, ServerRefusal};
-use crate::transport::http::headers::lists;
+use crate::transport::http::headers::{MAX_MESSAGE, lists, longest};
 use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
 /// The subprotocol that is offered first, and means nothing: some servers choose the first one
@@ -30,6 +30,8 @@ pub struct Opened {
     pub begun: Bytes,
     /// Whether the server has chosen the subprotocol that was offered.
     pub is_chosen: bool,
+    /// The longest message that the server takes, as far as it has said.
+    pub longest: usize,
 }
 
 /// Opens a WebSocket, and offers a subprotocol.
@@ -64,6 +66,8 @@ pub(super) async fn upgrade(
         let value = HeaderValue::from_str(value).map_err(|fault| not_spoken(to, fault))?;
         request.headers_mut().insert(name, value);
     }
+    let own = client.limits.frame_from_network.into();
+    request.headers_mut().insert(MAX_MESSAGE, own);
     if let Some(protocol) = offered {
         let protocols = HeaderValue::from_str(&format!("{PLAIN}, {protocol}"));
         let protocols = protocols.map_err(|fault| not_spoken(to, fault))?;
@@ -82,6 +86,7 @@ pub(super) async fn upgrade(
         }
         let checked = check(response.headers(), &key, offered);
         let is_chosen = checked.map_err(|what| not_spoken(to, what))?;
+        let longest = longest(response.headers());
         let upgraded = hyper::upgrade::on(response).await;
         let upgraded = upgraded.map_err(|fault| not_spoken(to, fault))?;
         let parts = upgraded.downcast::<TokioIo<HttpStream>>();
@@ -90,6 +95,7 @@ pub(super) async fn upgrade(
             stream: parts.io.into_inner(),
             begun: parts.read_buf,
             is_chosen,
+            longest,
         })
     };
     let within = client.limits.handshake;

@@ -148,8 +148,10 @@ async fn resume(
 
 /// A link over a WebSocket that was opened as a client, which may carry a resumable link.
 pub(super) fn client(opened: Opened, name: String, limits: &Arc<Limits>, is_carrier: bool) -> Link {
-    let Opened { stream, begun, .. } = opened;
-    link(stream, &begun, Role::Client, name, limits, is_carrier)
+    let (stream, begun) = (opened.stream, opened.begun);
+    let mut link = link(stream, &begun, Role::Client, name, limits, is_carrier);
+    link.peer.longest = opened.longest;
+    link
 }
 
 /// A link over an open WebSocket, which may carry a resumable link.

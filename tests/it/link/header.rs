@@ -1,7 +1,7 @@
 //! Headers on the wire: what is written is read again, and what is wrong is refused.
 
 use acp_relay::link::{
-    End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome,
+    End, Header, HeaderError, Hello, MAX_HEADER, Refusal, RefusalCode, ResumeKey, Welcome, longest,
 };
 use proptest::prelude::*;
 
@@ -33,12 +33,15 @@ fn every_header_is_read_as_it_was_written() {
             rx: 5,
             key: Some(ResumeKey("k".to_owned())),
             window: 1 << 20,
+            max: Some(1 << 24),
         })),
         Header::Welcome(Box::new(Welcome {
             v: 1,
             link: "l".to_owned(),
             key: ResumeKey("k".to_owned()),
             resumed: true,
+            max: Some(u64::MAX),
+            direct: true,
             ..Welcome::default()
         })),
         Header::Refuse(Box::new(Refusal {
@@ -144,5 +147,17 @@ proptest! {
         prop_assert_eq!(&header, &same);
         prop_assert_eq!(&usual[begin..], &*body);
         prop_assert_eq!(&other[at..], &*body);
+    }
+}
+
+#[test]
+fn an_absurd_limit_of_a_peer_is_bounded() {
+    for (announced, most) in [
+        (None, usize::MAX),
+        (Some(0), 1024),
+        (Some(50_000), 50_000),
+        (Some(u64::MAX), usize::MAX),
+    ] {
+        assert_eq!(longest(announced), most, "{announced:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! The resumable link: its headers, its state machines, and a simulation of lost connections.
 
+mod gone;
 mod header;
+mod oversized;
 mod replay_buffer;
 mod simulation;
 mod state;

@@ -52,6 +52,8 @@ pub(crate) fn pair(limits: &Limits) -> (Link, Link) {
             kind: PeerKind::Remote,
             principal: None,
             wanted_agent: None,
+            longest: usize::MAX,
+            is_direct: false,
         },
         rx: Box::new(Receiver {
             direction: rx.clone(),

@@ -229,6 +229,50 @@ fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
 }
 
 #[test]
+fn a_welcome_says_how_long_a_message_may_be_and_whether_a_proxy_is_in_between() {
+    run(async {
+        let limits = Limits {
+            frame_from_network: 50_000,
+            ..Limits::default()
+        };
+        let site = site("ws", limits).await;
+        for (line, direct) in [
+            ("X-Other: 1", true),
+            ("X-Forwarded-For: 192.0.2.1", false),
+            ("Forwarded: for=192.0.2.1", false),
+            ("Via: 1.1 proxy", false),
+        ] {
+            let mut setup = site.setup.clone();
+            setup.request_headers.add(line).unwrap();
+            let opened = open(&site.address, &setup, Some("acp-link.v1"))
+                .await
+                .unwrap();
+            let [mut rx, mut tx] =
+                halves(opened.stream, &opened.begun, Role::Client, &setup.limits);
+            let hello = Hello {
+                v: vec![1],
+                generation: 1,
+                rx: 1,
+                window: WINDOW,
+                ..Hello::default()
+            };
+            send(&mut tx, encode(&Header::Hello(Box::new(hello))))
+                .await
+                .unwrap();
+            let answer = received(&mut rx).await;
+            let Header::Welcome(welcome) = Header::read(answer.as_bytes()).unwrap().0 else {
+                panic!("{answer:?}");
+            };
+            assert_eq!(
+                (welcome.max, welcome.direct),
+                (Some(50_000), direct),
+                "{line}"
+            );
+        }
+    });
+}
+
+#[test]
 fn a_peer_that_never_opens_a_link_is_given_up() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -472,6 +516,7 @@ fn clients_without_credentials_and_without_the_protocol_are_served_as_before() {
             stream,
             begun,
             is_chosen,
+            ..
         } = opened.unwrap();
         assert!(!is_chosen);
         let [_rx, mut tx] = halves(stream, &begun, Role::Client, &Arc::new(Limits::default()));

@@ -101,6 +101,7 @@ fn a_message_beyond_the_limit_has_a_defined_outcome() {
     let limit = 40_000;
     let limits = Limits {
         frame_from_network: limit,
+        frame_from_child: limit,
         ..Limits::default()
     };
     each_within(&limits, async |mut pair| {

@@ -22,7 +22,7 @@ use super::cookies::CookieJar;
 use super::dialer::Dialer;
 use super::response::read_body;
 use crate::jsonrpc::Limits;
-use crate::transport::{Endpoint, HttpProtocol, OpenError, OpenErrorKind, Setup, open_error};
+use crate::transport::{Endpoint, HttpProtocol, OpenError, OpenErrorKind, Setup};
 
 /// How long an unused connection is kept: less than the five seconds of Node, or requests would be
 /// sent on connections that are being closed.
@@ -234,7 +234,7 @@ impl fmt::Debug for HttpClient {
 impl NoResponse {
     /// Whether nothing listens there.
     pub(in crate::transport) fn is_refused(&self) -> bool {
-        matches!(self, Self::Unsent(fault) if fault.what == open_error::REFUSED)
+        matches!(self, Self::Unsent(fault) if fault.is_refused())
     }
 
     /// The cause alone, as a clause.

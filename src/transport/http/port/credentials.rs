@@ -74,7 +74,7 @@ pub(super) fn authenticate<B>(
 }
 
 /// Whether a proxy marked the request as forwarded.
-fn is_forwarded(fields: &HeaderMap) -> bool {
+pub(in crate::transport::http) fn is_forwarded(fields: &HeaderMap) -> bool {
     let is_forward = |name: &HeaderName| name.as_str().starts_with("x-forwarded-");
     FORWARD_HEADERS.iter().any(|name| fields.contains_key(name)) || fields.keys().any(is_forward)
 }

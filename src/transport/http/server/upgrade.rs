@@ -22,9 +22,9 @@ use super::connection::new_id;
 use super::service::AcpService;
 use crate::auth::AuthMethod;
 use crate::transport::Links;
-use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
+use crate::transport::http::headers::{CONNECTION_ID, MAX_MESSAGE, longest, wants_upgrade};
 use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::credentials::{offers, subprotocol};
+use crate::transport::http::port::credentials::{is_forwarded, offers, subprotocol};
 use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::port::socket::Socket;
 use crate::transport::resumable::{SUBPROTOCOL, carrier_limits};
@@ -69,9 +69,13 @@ pub(super) async fn upgrade(
     if links.is_some() {
         let protocol = HeaderValue::from_static(SUBPROTOCOL);
         fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    } else {
+        fields.insert(MAX_MESSAGE, service.port.limits.frame_from_network.into());
     }
     let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(take_over(service, upgraded, client, links));
+    let shown = request.headers();
+    let shown = (longest(shown), !is_forwarded(shown));
+    tokio::spawn(take_over(service, upgraded, client, shown, links));
     Ok(answer)
 }
 
@@ -80,6 +84,7 @@ async fn take_over(
     service: Arc<AcpService>,
     upgraded: OnUpgrade,
     client: AuthenticatedClient,
+    (longest, is_direct): (usize, bool),
     links: Option<Arc<Links>>,
 ) {
     let Ok(upgraded) = upgraded.await else {
@@ -102,6 +107,7 @@ async fn take_over(
     };
     link.peer.principal = Some(client.principal);
     link.peer.wanted_agent = client.wanted_agent;
+    (link.peer.longest, link.peer.is_direct) = (longest, is_direct);
     if let Some(links) = links {
         let Some(new) = links.accept(link, own).await else {
             return;
