@@ -24,6 +24,7 @@ use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::admission::{StreamListener, admit};
@@ -44,11 +45,15 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_RETRY: Duration = Duration::from_millis(5);
 
 /// Its file is dropped first: while the socket still listens, no other relay replaces the file.
-type Bound = StreamListener<(SocketFile, UnixListener)>;
+type Bound = StreamListener<(SocketFile, UnixListener, Arc<Semaphore>)>;
 
 /// What a client sends. A client that only ends its stream still reads; one that is gone, with or
 /// without its process, may have lost its own connection.
-struct ClientStream(stream::Reader<OwnedReadHalf>);
+struct ClientStream {
+    rx: stream::Reader<OwnedReadHalf>,
+    /// Held while its messages may be longer than those of others.
+    _room: Option<OwnedSemaphorePermit>,
+}
 
 /// The file of a bound socket, removed with it unless the file was replaced.
 #[derive(Debug)]
@@ -61,8 +66,13 @@ pub struct SocketFile {
 pub(super) async fn connect(to: &Endpoint, path: &Path, setup: &Setup) -> Result<Link, OpenError> {
     let stream = dial(to, path, setup).await?;
     let peer = stream.peer_cred().map(|peer| peer.uid());
-    let mut link = link(stream, to.to_string(), setup);
-    if peer.is_ok_and(|user| user == geteuid().as_raw()) {
+    let is_own = peer.is_ok_and(|user| user == geteuid().as_raw());
+    let mut setup = setup.clone();
+    if is_own {
+        setup.limits = Arc::new(setup.limits.of_own_user());
+    }
+    let mut link = link(stream, to.to_string(), &setup);
+    if is_own {
         link.peer.kind = PeerKind::SameUser;
     }
     Ok(link)
@@ -82,8 +92,12 @@ pub(super) async fn listen(
         }
         None => bind_unix(at, path).await?,
     };
+    // Clients whose messages may be longer than those of others: all of them fit `http-bodies`.
+    let limits = &setup.limits;
+    let room = limits.http_bodies / limits.frame_from_child.max(1);
+    let room = Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS)));
     Ok(Box::new(StreamListener {
-        socket: (file, socket),
+        socket: (file, socket, room),
         at: at.clone(),
         setup: setup.clone(),
         next: |bound| Box::pin(next(bound)),
@@ -159,7 +173,10 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
     };
     let stream = stream.into_std()?;
     let mut setup = setup.clone();
-    if credentials.user == Some(geteuid().as_raw()) {
+    let is_own = credentials.user == Some(geteuid().as_raw());
+    let room = is_own.then(|| Arc::clone(&socket.2).try_acquire_owned().ok());
+    let room = room.flatten();
+    if room.is_some() {
         setup.limits = Arc::new(setup.limits.of_own_user());
     }
     let open = |name, setup: &Setup| {
@@ -167,7 +184,7 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
         let (rx, tx) = stream::accepted(reader, writer, setup);
         Ok(Link::new(
             Peer::remote(name, true),
-            ClientStream(rx),
+            ClientStream { rx, _room: room },
             tx,
             (),
         ))
@@ -176,10 +193,10 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
 }
 
 impl FrameStream for ClientStream {
-    forward!(self => self.0; poll_next, poll_lost, has_progressed);
+    forward!(self => self.rx; poll_next, poll_lost, has_progressed);
 
     fn ended_cleanly(&self) -> bool {
-        let mut socket = [PollFd::new(self.0.source().as_ref(), PollFlags::empty())];
+        let mut socket = [PollFd::new(self.rx.source().as_ref(), PollFlags::empty())];
         let polled = poll(&mut socket, Some(&Timespec::default()));
         polled.is_err() || !socket[0].revents().contains(PollFlags::HUP)
     }

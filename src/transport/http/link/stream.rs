@@ -135,7 +135,7 @@ impl Stream {
     }
 
     async fn run(mut self, ready: watch::Sender<bool>) {
-        let Ok(body) = self.open_with_retries(None).await else {
+        let Ok(body) = self.open_with_retries(Instant::now()).await else {
             // Requests that wait for the stream need not wait any more.
             let _ = ready.send(true);
             return;
@@ -148,8 +148,7 @@ impl Stream {
     pub(super) async fn follow(mut self, mut body: Incoming) {
         let mut usual = PAUSE;
         loop {
-            let (opened, mut is_silent) = (Instant::now(), false);
-            let mut lost = None;
+            let (opened, mut silent_for) = (Instant::now(), Duration::ZERO);
             let (is_clean, how) = match self.read(body).await {
                 End::LinkEnded => return,
                 End::Closed(fault) => return self.close(fault).await,
@@ -160,8 +159,7 @@ impl Stream {
                     if self.shared.client.reset_pool(&self.pool_token) {
                         tracing::warn!(%to, "{how}; connecting to the server again");
                     }
-                    is_silent = true;
-                    lost = Instant::now().checked_sub(silence);
+                    silent_for = silence;
                     (false, how)
                 }
             };
@@ -186,9 +184,11 @@ impl Stream {
             }
             tracing::debug!(to = %self.shared.to, how, "a stream is opened again");
             self.events.reopened();
-            let pause = match is_silent {
-                true => Duration::ZERO,
-                false => self.pause(usual, self.events.retry()),
+            let now = Instant::now();
+            let lost = now.checked_sub(silent_for).unwrap_or(now);
+            let pause = match silent_for.is_zero() {
+                false => Duration::ZERO,
+                true => self.pause(usual, self.events.retry()),
             };
             let reopened = self.reopen(pause, &how, lost).await;
             self.shared.is_cut.send_replace(false);
@@ -208,7 +208,7 @@ impl Stream {
         &mut self,
         pause: Duration,
         how: &str,
-        lost: Option<Instant>,
+        lost: Instant,
     ) -> Result<Incoming, String> {
         let (to, grace) = (self.shared.to.clone(), self.shared.grace());
         let is_own = self.session.is_none();
@@ -231,13 +231,14 @@ impl Stream {
     }
 
     /// Opens the stream, with retries; the error is the reason why the server has none or the link
-    /// has ended. `lost` is when the last byte came over a path that is silent.
-    async fn open_with_retries(&mut self, lost: Option<Instant>) -> Result<Incoming, String> {
+    /// has ended. `lost` is since when there is no stream.
+    async fn open_with_retries(&mut self, lost: Instant) -> Result<Incoming, String> {
         let grace = self.shared.grace();
-        let give_up = lost.unwrap_or_else(Instant::now) + GIVE_UP.max(grace);
-        let (mut pause, mut refused_since) = (PAUSE, None);
+        let give_up = lost + GIVE_UP.max(grace);
+        let (mut pause, mut refused_since, mut known) = (PAUSE, None, None);
         loop {
             let opened = timeout_at(give_up, self.open()).await;
+            let is_over = opened.is_err();
             let failure = match opened.unwrap_or(Err(Failure::Timeout(GIVE_UP.max(grace)))) {
                 Ok(answer) => {
                     return self.events_of(answer).inspect_err(|why| {
@@ -260,7 +261,10 @@ impl Stream {
                 Failure::Timeout(_) => false,
             };
             refused_since = nothing_listens.then(|| refused_since.unwrap_or_else(Instant::now));
-            let why = failure.to_string();
+            // An attempt that was cut short shows nothing.
+            let why = known
+                .filter(|_| is_over)
+                .unwrap_or_else(|| failure.to_string());
             let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             let now = Instant::now();
             if now >= until {
@@ -269,6 +273,7 @@ impl Stream {
                     .end_lost("opening a stream of messages", why.clone());
                 return Err(why);
             }
+            known = Some(why);
             sleep_until(until.min(now + self.pause(pause, retry_after))).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
