@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::state::Conversation;
+use super::state::{Cancelled, Conversation};
 use super::summary::SessionHash;
 use super::{Note, Outbox};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
@@ -11,15 +11,6 @@ use crate::jsonrpc::{Envelope, Frame, Id, Side, member};
 
 /// How long the agent is out of reach before such a request is answered.
 const OUTAGE: Duration = Duration::from_secs(30);
-
-/// How the client has cancelled a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cancelled {
-    /// The turn, by `session/cancel`.
-    Turn,
-    /// This request, by `$/cancel_request`.
-    Request,
-}
 
 impl Conversation {
     /// Remembers what a notification of the client cancels.

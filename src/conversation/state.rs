@@ -9,7 +9,6 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::batch_state::Batch;
-use super::cancelled::Cancelled;
 use super::dialect_options::DialectOptions;
 use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
@@ -91,6 +90,15 @@ pub(super) struct OpenRequest {
     pub(super) session: SessionHash,
     /// The client has cancelled it.
     pub(super) cancelled: Option<Cancelled>,
+}
+
+/// How the client has cancelled a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cancelled {
+    /// The turn, by `session/cancel`.
+    Turn,
+    /// This request, by `$/cancel_request`.
+    Request,
 }
 
 /// The properties of the two links. By default they are network connections, both of whose

@@ -45,15 +45,17 @@ def ssh(place, calls, words):
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(place)
         command = PREFIXES.get(host, "") + command
-        if host == "slow":
-            slow_down()
+        carried = slow_down() if host == "slow" else None
         socket.send_fds(line, [command.encode()], [0, 1, 2])
         # So that only the other side holds them.
         for file in (0, 1, 2):
             os.close(file)
-        return int(line.recv(16) or 255)
+        code = int(line.recv(16) or 255)
+        if carried:
+            carried.join()
+        return code
 
-# Carries stdin and stdout at RATE bytes a second from now on.
+# Carries stdin and stdout at RATE bytes a second from now on; returns what carries stdout.
 def slow_down():
     def carry(source, target):
         while data := os.read(source, RATE // 8):
@@ -67,7 +69,9 @@ def slow_down():
         os.dup2(far, file)
         os.close(far)
         source, target = (own, near) if file == 0 else (near, own)
-        threading.Thread(target=carry, args=(source, target), daemon=True).start()
+        thread = threading.Thread(target=carry, args=(source, target), daemon=True)
+        thread.start()
+    return thread
 
 def login(line):
     with line:

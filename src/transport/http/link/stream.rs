@@ -165,7 +165,9 @@ impl Stream {
             };
             if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
                 // The next message of a session opens its stream.
-                if self.session.is_some() && is_clean || !self.shared.sessions().is_idle() {
+                let is_opened_again = self.session.is_some() && is_clean;
+                let is_elephant = matches!(self.shared.api, Api::Elephant { .. });
+                if is_opened_again || is_elephant || !self.shared.sessions().is_idle() {
                     return self.handle_lost(is_clean, &how);
                 }
                 self.shared.is_cut.send_replace(true);
