@@ -37,24 +37,44 @@ pub(super) struct Mismatch {
     pub(super) expected: String,
 }
 
-/// Chooses among the variants of `union`.
+/// Chooses among the variants of `union` for a value that is no object.
 pub(super) fn choose(union: Node, value: &Value) -> Choice {
-    let own = Types::of(value);
-    let fit: Vec<Node> = union
-        .variants()
-        .iter()
-        .map(|variant| union.within(variant))
-        .filter(|variant| variant.types().admit(own))
-        .collect();
-    match (value, fit.as_slice()) {
-        (_, []) => none(ViolationKind::WrongType, None, phrase::expectation(union)),
-        (Value::Object(members), _) => match tag(&fit) {
-            Some(tag) => by_tag(&fit, tag, members),
-            None => by_members(&fit, members),
-        },
-        (_, [only]) => Choice::One(*only),
+    let fit = fitting(union, Types::of(value));
+    match fit.as_slice() {
+        [] => none(ViolationKind::WrongType, None, phrase::expectation(union)),
+        [only] => Choice::One(*only),
         _ => Choice::Try(fit),
     }
+}
+
+/// Chooses among the variants of `union` for an object.
+pub(super) fn choose_object(union: Node, members: &Map<String, Value>) -> Choice {
+    if let Some(node) = named(union, members) {
+        return Choice::One(node);
+    }
+    let fit = fitting(union, Types::OBJECT);
+    match tag(&fit) {
+        _ if fit.is_empty() => none(ViolationKind::WrongType, None, phrase::expectation(union)),
+        Some(tag) => by_tag(&fit, tag, members),
+        None => by_members(&fit, members),
+    }
+}
+
+/// The variant that the discriminator names, where all variants have one: most objects of a
+/// conversation are of such unions, and no other variant is looked into.
+pub(super) fn named(union: Node, members: &Map<String, Value>) -> Option<Node> {
+    let all = || union.variants().iter().map(|at| union.within(at).resolve());
+    let tag = all().find_map(|node| tag(&[node]))?;
+    let name = members.get(tag)?;
+    let of = |node: &Node| node.at["properties"].get(tag);
+    let node = all().find(|node| of(node).and_then(|at| at.get("const")) == Some(name))?;
+    all().all(|node| of(&node).is_some()).then_some(node)
+}
+
+/// The variants that admit a type.
+fn fitting(union: Node, own: Types) -> Vec<Node> {
+    let all = union.variants().iter().map(|at| union.within(at));
+    all.filter(|variant| variant.types().admit(own)).collect()
 }
 
 fn none(kind: ViolationKind, member: Option<&'static str>, expected: String) -> Choice {

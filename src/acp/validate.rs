@@ -77,7 +77,9 @@ impl Validator {
 
     fn resolved(&mut self, value: &Value, wanted_node: Node) {
         let node = wanted_node.resolve();
-        if !node.types().admit(Types::of(value)) {
+        let members = value.as_object();
+        let is_named = members.is_some_and(|members| union::named(node, members).is_some());
+        if !is_named && !node.types().admit(Types::of(value)) {
             let expected = expectation(wanted_node);
             return self.refuse(ViolationKind::WrongType, Some(value), expected);
         }
@@ -227,11 +229,11 @@ impl Validator {
         if node.variants().is_empty() {
             return;
         }
-        let whole = Value::Object(members.clone());
-        match union::choose(node, &whole) {
+        match union::choose_object(node, members) {
             Choice::One(variant) => self.gather(members, variant, known),
             Choice::Prefer(variant, second) => {
                 let outer = known.lenient;
+                let whole = Value::Object(members.clone());
                 known.lenient |= self.refuses(&whole, variant) && !self.refuses(&whole, second);
                 self.gather(members, variant, known);
                 known.lenient = outer;
@@ -338,9 +340,15 @@ fn bounds(value: &Value, node: Node) -> Option<String> {
             })
         }
         Value::String(text) => {
-            let least = node.at["minLength"].as_u64()?;
-            let short = (text.chars().count() as u64) < least;
-            short.then(|| format!("at least {least} characters"))
+            let bound = |name: &str| node.at[name].as_u64();
+            let length = || text.chars().count() as u64;
+            match (bound("minLength"), bound("maxLength")) {
+                (Some(least), _) if length() < least => {
+                    Some(format!("at least {least} characters"))
+                }
+                (_, Some(most)) if length() > most => Some(format!("at most {most} characters")),
+                _ => None,
+            }
         }
         _ => None,
     }

@@ -4,6 +4,7 @@ mod cli;
 pub(crate) mod generate;
 pub(crate) mod official;
 mod repairs;
+mod schema_files;
 
 use std::collections::BTreeMap;
 use std::fs;

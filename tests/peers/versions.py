@@ -224,7 +224,7 @@ class Checker(check_v2.Checker):
         return other
 
 
-CHECKER = Checker(argparse.Namespace(repo=None, schemas=str(SDK2 / "schema"), next=None))
+CHECKER = Checker(argparse.Namespace(repo=None, schemas=None, next=None))
 
 
 def main():
