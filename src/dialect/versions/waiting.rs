@@ -45,6 +45,10 @@ impl<T, const COUNT: usize, const BYTES: usize> Waiting<T, COUNT, BYTES> {
         self.all.is_empty()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.all.iter().map(|(one, _)| one)
+    }
+
     pub(super) fn pop(&mut self) -> Option<T> {
         let (one, size) = self.all.pop_front()?;
         self.bytes -= size;

@@ -84,6 +84,8 @@ impl Session {
             "plan_update" => tables.plans.update(update, self.client.plans, out),
             "plan_removed" => tables.plans.remove(update, self.client.plans, out),
             "config_option_update" => self.replace_options(update),
+            // The answer of v1's request says the same.
+            "replay_complete" => return out.rule("load"),
             _ => Vec::from_iter(plain(&kind, update, self.client, out)),
         };
         let work = ["user_", "agent_", "tool_", "terminal_", "plan_"];

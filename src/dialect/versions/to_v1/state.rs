@@ -97,8 +97,10 @@ impl State for ToV1 {
 
     fn cancelled<'a>(&mut self, mut note: Message<'a>, out: &mut Out<'a>) {
         let session = note.session();
-        if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {
-            session.turns.cancel();
+        let session = session.and_then(|id| self.sessions.get_mut(&id));
+        if session.is_none_or(|session| !session.turns.cancel()) {
+            let what = "session/cancel without an open turn: the agent would cancel the next one";
+            return out.dropped("turns", what);
         }
         close(&mut note, out);
         out.pass(note);

@@ -31,6 +31,8 @@ pub(super) struct Turns {
     prompts: Vec<Prompt>,
     /// The ids of the messages that the client's prompts have become.
     own: VecDeque<String>,
+    /// The agent's last state was not idle.
+    is_running: bool,
 }
 
 /// What has come of an event.
@@ -85,11 +87,12 @@ impl Turns {
         !self.prompts.is_empty()
     }
 
-    /// The turn was cancelled.
-    pub(super) fn cancel(&mut self) {
+    /// The turn was cancelled. Returns whether there is one.
+    pub(super) fn cancel(&mut self) -> bool {
         for prompt in &mut self.prompts {
             prompt.is_cancelled = true;
         }
+        self.is_open() || self.is_running
     }
 
     /// One prompt was cancelled; returns whether the agent has accepted it already.
@@ -175,7 +178,8 @@ impl Turns {
     /// A state of the agent.
     pub(super) fn state(&mut self, update: &Node<'_>, out: &mut Out<'_>) -> Ended {
         out.rule("turns");
-        if !update.says("state", "idle") {
+        self.is_running = !update.says("state", "idle");
+        if self.is_running {
             self.prompts.iter_mut().for_each(Prompt::engage);
             return Ended::default();
         }

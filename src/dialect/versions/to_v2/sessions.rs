@@ -28,6 +28,8 @@ pub(super) struct Restored {
     session: String,
     /// It was not known before.
     is_new: bool,
+    /// The client has asked for its history.
+    is_replayed: bool,
 }
 
 impl Sessions {
@@ -122,6 +124,7 @@ impl Sessions {
         Some(Restored {
             session: id,
             is_new: !is_open,
+            is_replayed,
         })
     }
 
@@ -139,6 +142,11 @@ impl Sessions {
         }
         if answer.kind == Kind::Result {
             session.options.read_result(&mut answer.body);
+            if restored.is_replayed {
+                out.rule("resume");
+                let end = object! { "sessionUpdate": "replay_complete" };
+                out.peer(Message::update(Node::string(&restored.session), end));
+            }
             session.turns.snapshot(out);
         } else if restored.is_new {
             self.all.remove(&*restored.session);

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::messages::Messages;
 use crate::dialect::message::Message;
 use crate::dialect::object::{Json, object};
+use crate::dialect::recent::Recent;
 use crate::dialect::translation::DialectEvent;
 use crate::dialect::tree::Node;
 use crate::dialect::versions::content::{self, Canonical, Repeated};
@@ -17,6 +18,9 @@ use crate::jsonrpc::{IdBuf, Kind};
 /// The longest prompt whose repetition is recognised, in bytes.
 const MAX_REPEATED: usize = 1 << 20;
 
+/// The longest key of a prompt, in characters.
+const MAX_KEY: usize = 255;
+
 /// The turns of a session.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -27,6 +31,10 @@ pub(super) struct Turns {
     turn: Option<Turn>,
     /// The prompts that wait for the end of the turn.
     queue: Waiting<Prompt, 64, { 16 << 20 }>,
+    /// The ids of the messages that prompts with a key have become.
+    inserted: Recent<String, 4096, { 1 << 20 }>,
+    /// The requests that repeat a prompt which is not acknowledged, with its key.
+    retries: Waiting<(String, IdBuf), 64, { 64 << 10 }>,
     /// How many turns have ended.
     ended: u64,
     /// How many questions of this turn the user has to answer.
@@ -43,12 +51,15 @@ pub(super) struct Prompt {
     message: Message<'static>,
     /// Its content as the client has sent it.
     content: Vec<Json>,
+    /// Its `idempotencyKey`: the same one marks the same prompt.
+    key: Option<String>,
 }
 
 /// The turn that the agent is in.
 #[derive(Debug)]
 struct Turn {
     id: IdBuf,
+    key: Option<String>,
     /// What the client is shown as the user's message; none once it was.
     content: Option<Vec<Json>>,
     /// When the prompt is acknowledged at the latest.
@@ -73,8 +84,19 @@ impl Prompt {
         };
         let blocks: Vec<_> = content.iter().map(convert).collect::<Result<_, _>>()?;
         message.body.set("prompt", blocks);
+        let key = message.body.text("idempotencyKey");
+        let is_key = |key: &String| (1..=MAX_KEY).contains(&key.chars().count());
+        if message.body.value("idempotencyKey").is_some() && !key.as_ref().is_some_and(is_key) {
+            let why = format!("idempotencyKey is a string of 1 to {MAX_KEY} characters");
+            return Err(why);
+        }
+        message.body.remove("idempotencyKey");
         let message = message.to_static();
-        Ok(Self { message, content })
+        Ok(Self {
+            message,
+            content,
+            key,
+        })
     }
 }
 
@@ -121,8 +143,12 @@ impl Turns {
         }
     }
 
-    /// Sends a prompt to the agent, or keeps it until the turn has ended.
+    /// Sends a prompt to the agent, or keeps it until the turn has ended. One that repeats another is
+    /// answered as that one.
     pub(super) fn prompt(&mut self, prompt: Prompt, out: &mut Out<'_>) {
+        if self.is_retry(&prompt, out) {
+            return;
+        }
         if self.is_idle() {
             return self.forward(prompt, out);
         }
@@ -144,14 +170,58 @@ impl Turns {
         }
     }
 
+    /// Whether a prompt repeats another; it is answered, or waits with that one.
+    fn is_retry(&mut self, prompt: &Prompt, out: &mut Out<'_>) -> bool {
+        let (Some(key), id) = (&prompt.key, &prompt.message.id) else {
+            return false;
+        };
+        let is_it = |other: &Option<String>| other.as_ref() == Some(key);
+        if let Some(message) = self.inserted.get(key) {
+            out.peer(result(id, object! { "messageId": &**message }));
+        } else if self.turn.as_ref().is_some_and(|turn| is_it(&turn.key))
+            || self.queue.iter().any(|prompt| is_it(&prompt.key))
+        {
+            if self
+                .retries
+                .push((key.clone(), id.clone()), key.len())
+                .is_err()
+            {
+                let why = "too many requests repeat the prompt";
+                out.refuse("prompt", id, INVALID_REQUEST, why);
+            }
+        } else {
+            return false;
+        }
+        let what = "the agent has the prompt with that idempotencyKey already";
+        out.note(DialectEvent::Swallowed, "prompt", what);
+        true
+    }
+
+    /// Answers a prompt, and those that repeat it.
+    fn answer(&mut self, key: Option<&String>, answer: Message<'static>, out: &mut Out<'_>) {
+        let retries = self.retries.take(|(of, _)| Some(of) == key);
+        let again = retries.into_iter().map(|(_, id)| Message {
+            id,
+            ..answer.clone()
+        });
+        let again: Vec<_> = again.collect();
+        out.peer(answer);
+        again.into_iter().for_each(|answer| out.peer(answer));
+    }
+
     fn forward(&mut self, prompt: Prompt, out: &mut Out<'_>) {
-        let Prompt { message, content } = prompt;
+        let Prompt {
+            message,
+            content,
+            key,
+        } = prompt;
         self.messages.split();
         let is_short = message.size <= MAX_REPEATED;
         let repeated = Canonical::of(if is_short { &content } else { &[] });
         self.repeats = (repeated, Repeated::default());
         self.turn = Some(Turn {
             id: message.id.clone(),
+            key,
             content: Some(content),
             due: out.now.checked_add(out.policies.ack_after),
             cancelled: false,
@@ -171,7 +241,12 @@ impl Turns {
         turn.due = None;
         let id = self.messages.mint();
         out.rule("prompt");
-        out.peer(result(&turn.id, object! { "messageId": &*id }));
+        let answer = result(&turn.id, object! { "messageId": &*id });
+        let key = turn.key.take();
+        if let Some(key) = &key {
+            self.inserted.insert(key, id.clone(), id.len());
+        }
+        self.answer(key.as_ref(), answer, out);
         let update = object! {
             "sessionUpdate": "user_message",
             "messageId": id,
@@ -207,7 +282,10 @@ impl Turns {
                 (false, true) if code != Some(CANCELLED) => {
                     self.refuse("the prompt was cancelled", out);
                 }
-                (false, _) => out.peer(message.to_static()),
+                (false, _) => {
+                    let key = turn.key.clone();
+                    self.answer(key.as_ref(), message.to_static(), out);
+                }
             }
             return self.finish(out);
         }
@@ -237,7 +315,7 @@ impl Turns {
     pub(super) fn refuse_queue(&mut self, out: &mut Out<'_>) {
         while let Some(prompt) = self.queue.pop() {
             out.rule("prompt");
-            out.peer(cancelled(&prompt.message.id));
+            self.answer(prompt.key.as_ref(), cancelled(&prompt.message.id), out);
         }
     }
 
@@ -247,8 +325,13 @@ impl Turns {
         if let Some(turn) = self.turn.as_ref().filter(|turn| same(&turn.id, id)) {
             return Some(turn.content.is_some());
         }
+        if let Some((_, id)) = self.retries.take(|(_, retry)| same(retry, id)).first() {
+            out.peer(cancelled(id));
+            return Some(false);
+        }
         let waiting = self.queue.take(|prompt| same(&prompt.message.id, id));
-        out.peer(cancelled(&waiting.first()?.message.id));
+        let prompt = waiting.first()?;
+        self.answer(prompt.key.as_ref(), cancelled(&prompt.message.id), out);
         Some(false)
     }
 
@@ -313,10 +396,11 @@ impl Turns {
     }
 
     /// Answers the prompt of the turn, which was not acknowledged.
-    fn refuse(&self, why: &str, out: &mut Out<'_>) {
-        if let Some(turn) = &self.turn {
+    fn refuse(&mut self, why: &str, out: &mut Out<'_>) {
+        if let Some(turn) = &mut self.turn {
             out.rule("prompt");
-            out.peer(error(&turn.id, CANCELLED, why));
+            let (key, answer) = (turn.key.take(), error(&turn.id, CANCELLED, why));
+            self.answer(key.as_ref(), answer, out);
         }
     }
 
