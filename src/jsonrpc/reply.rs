@@ -4,12 +4,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize as _, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role};
+use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role, member};
 
 /// Not JSON (JSON-RPC 2.0, section 5.1).
 pub const PARSE_ERROR: i32 = -32700;
@@ -35,6 +36,8 @@ pub const POLICY_DENIED: i32 = -32057;
 pub const UNTRANSLATABLE: i32 = -32058;
 /// A replayed recording holds no such request.
 pub const NOT_RECORDED: i32 = -32059;
+/// The codes that are the relay's own.
+pub const OWN_CODES: RangeInclusive<i64> = NOT_RECORDED as i64..=PEER_LOST as i64;
 /// The request was cancelled (ACP, `$/cancel_request`).
 pub const CANCELLED: i32 = -32800;
 
@@ -51,6 +54,14 @@ pub const UNRECORDED: &str = "unrecorded";
 
 /// Bytes of another relay's stderr tail that are accepted.
 const TAIL: usize = 4096;
+
+/// Whether an answer is an error with one of the relay's own codes.
+#[must_use]
+pub fn is_own_error(frame: &Frame, at: &Envelope) -> bool {
+    let code = at.body(frame).and_then(|error| member(error, "code"));
+    let code = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    at.kind == Kind::Error && code.is_some_and(|code: i64| OWN_CODES.contains(&code))
+}
 
 /// Why a request fails at the relay: one JSON-RPC error, and its `data.relay` when serialized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -7,14 +7,12 @@ use uuid::Uuid;
 use super::error::RpcError;
 use super::interrupt::ELICITATION;
 use super::search::AgentFilter;
+use crate::jsonrpc::reply::OWN_CODES;
 
 /// What the descriptors of all agents have in common.
 const DESCRIPTOR: &str = include_str!("agent_descriptor.json");
 /// Description of an agent that gives none.
 const DEFAULT_DESCRIPTION: &str = "Coding agent reached through the Agent Client Protocol";
-
-/// The range of the relay's own error codes.
-const RELAY_ERRORS: std::ops::RangeInclusive<i64> = -32059..=-32050;
 
 /// An agent that has answered `initialize`.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,10 +68,10 @@ impl AgentInfo {
         }
     }
 
-    /// Its search entry.
+    /// Its search entry; `id` is for clients of the document before 0.1.
     #[must_use]
     pub fn entry(&self) -> Value {
-        json!({ "agent_id": self.id, "metadata": self.metadata })
+        json!({ "agent_id": self.id, "id": self.id, "metadata": self.metadata })
     }
 
     /// Whether it matches a search.
@@ -118,7 +116,7 @@ impl AgentInfo {
     pub fn run_error(&self, error: &Value) -> RpcError {
         let code = error["code"].as_i64();
         // The relay's own code: the agent has exited or could not be reached.
-        let code = code.filter(|code| !RELAY_ERRORS.contains(code));
+        let code = code.filter(|code| !OWN_CODES.contains(code));
         let code = code.unwrap_or(RpcError::INTERNAL);
         let message = error["message"].as_str();
         let mut message = message.unwrap_or("the agent gave no reason").to_owned();

@@ -82,13 +82,13 @@ async fn assistant(
 
 /// The id of the agent of that name; the name itself if the server lists no such agent.
 fn id_of(found: &Value, agent: &str) -> String {
-    let of_name = |entry: &&Value| {
-        entry["agent_id"].is_string()
-            && entry
-                .pointer("/metadata/ref/name")
-                .is_none_or(|name| name == agent)
+    // Before 0.1 an entry has `id`.
+    let id_of = |entry: &Value| {
+        let id = entry["agent_id"].as_str().or(entry["id"].as_str())?;
+        let name = entry.pointer("/metadata/ref/name");
+        let is_it = name.is_none_or(|name| name == agent);
+        is_it.then(|| id.to_owned())
     };
-    let entry = found.as_array().and_then(|all| all.iter().find(of_name));
-    let id = entry.and_then(|entry| entry["agent_id"].as_str());
-    id.unwrap_or(agent).to_owned()
+    let found = found.as_array().into_iter().flatten().find_map(id_of);
+    found.unwrap_or_else(|| agent.to_owned())
 }
