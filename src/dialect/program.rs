@@ -294,9 +294,19 @@ impl Route {
             };
             let Some(member) = member else { return false };
             let value = member.value.of(text);
-            let is_known = words.iter().any(|word| *word.0 == *value);
-            if !is_known && !text::may_be_respelled(value) {
-                return false;
+            if !text::may_be_respelled(value) {
+                let is_word = |word: &Literal| *word.0 == *value;
+                if !words.iter().any(is_word) {
+                    return false;
+                }
+                // Of the guards that require this word, the rest is tested.
+                let body = message::body(frame, at);
+                let mut guards = self.guards.iter().filter(|guard| match guard.0.first() {
+                    Some((_, Expect::In(all))) => all.iter().any(is_word),
+                    Some((_, Expect::Const(word))) => is_word(word),
+                    _ => true,
+                });
+                return guards.any(|guard| holds(&body, &guard.0[1..]));
             }
         }
         let body = message::body(frame, at);
