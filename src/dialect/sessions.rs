@@ -15,6 +15,7 @@ use crate::jsonrpc::{Kind, Side};
 
 const CALLS: usize = 128;
 const FIELD: usize = 16 << 10;
+const LIST: usize = 16 * FIELD;
 const STREAMED: usize = 64 << 10;
 
 /// Maximum number of sessions; the one that was seen first is forgotten.
@@ -37,8 +38,10 @@ pub(super) struct Session {
     pub(super) config: Option<Vec<u8>>,
     /// The end of the text streamed in this turn.
     pub(super) streamed: String,
-    /// Whether `models` were sent for it.
-    pub(super) with_models: bool,
+    /// The agent's `models`, as JSON; empty when they are too long to be remembered.
+    pub(super) models: Option<Vec<u8>>,
+    /// Whether the agent has no `session/set_model`.
+    pub(super) lacks_set_model: bool,
     /// Whether its modes are in a list of options that the bridge has made.
     pub(super) with_modes: bool,
     /// Its working directory.
@@ -113,6 +116,11 @@ impl Sessions {
                 let session = self.see(id);
                 session.prompts = session.prompts.saturating_sub(1);
             }
+            (Side::Agent, Kind::Error, "session/set_model") => {
+                let code = body.get(&own_pointer("/code"));
+                let is_unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
+                self.see(id).lacks_set_model |= is_unknown;
+            }
             (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
                 let session = self.see(id);
@@ -134,9 +142,17 @@ impl Sessions {
 }
 
 impl Session {
+    /// Remembers the agent's `models`.
+    pub(super) fn set_models(&mut self, mut models: Vec<u8>) {
+        if models.len() > LIST {
+            models.clear();
+        }
+        self.models = Some(models);
+    }
+
     /// Remembers the options sent last; a list that is too long is not remembered.
     pub(super) fn set_config(&mut self, options: Option<&[u8]>) {
-        if let Some(options) = options.filter(|options| options.len() <= 16 * FIELD) {
+        if let Some(options) = options.filter(|options| options.len() <= LIST) {
             self.config = Some(options.to_vec());
         }
     }

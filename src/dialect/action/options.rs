@@ -7,8 +7,9 @@
 //!   Writing, lists are remembered, and the agent's `models` are added beside the options again, for
 //!   clients that read nothing else.
 //! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of category
-//!   `model` that offers the id. If none does, and the agent offered `models`, the method is
-//!   unchanged; if the agent did not, its only option of that category is set, and the agent checks
+//!   `model` that offers the id. If the agent itself offered the id in `models`, the method is
+//!   unchanged, unless the agent has answered that it does not have it; so it is if no option offers
+//!   the id and the agent offered `models`. If the agent did not, its only option of that category is set, and the agent checks
 //!   the value.
 //! - `models_of_options`: writing, `models` is made from that option, for clients that read it.
 //! - `models_update`: a vendor's list of models becomes a `config_option_update`.
@@ -73,8 +74,8 @@ impl Translator {
             if own || message.get(PARKED).is_some() {
                 models_of_options(message);
             }
-            if message.get("/models").is_some() {
-                self.sessions.see(&session).with_models = true;
+            if let Some(models) = message.json_at("/models") {
+                self.sessions.see(&session).set_models(models);
             }
         }
         if let Some(list) = array_at(message, list_at) {
@@ -159,6 +160,14 @@ impl Translator {
         let Some(known) = session.and_then(|session| session.config.as_deref()) else {
             return;
         };
+        let models = session.and_then(|session| session.models.as_deref());
+        let offered = models.and_then(|models| text::member(models, "availableModels"));
+        let is_offered = text::items(offered.unwrap_or_default())
+            .any(|model| text::member(model, "modelId").is_some_and(|own| text::same(own, &value)));
+        let is_made = text::items(known).any(|option| member_is(option, "id", MODEL));
+        if is_offered && !is_made && session.is_some_and(|session| !session.lacks_set_model) {
+            return;
+        }
         let all = || text::items(known).filter(|option| is_model(option));
         // The option made from the agent's `models` becomes the same method again, whatever the id.
         let offers = |option: &&[u8]| {
@@ -168,7 +177,7 @@ impl Translator {
         };
         let offering: Vec<&[u8]> = all().filter(offers).collect();
         let candidates = match offering.is_empty() {
-            true if session.is_some_and(|session| session.with_models) => return,
+            true if session.is_some_and(|session| session.models.is_some()) => return,
             true => all().collect(),
             false => offering,
         };
