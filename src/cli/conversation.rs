@@ -314,8 +314,8 @@ fn agent_failure(end: &End, tail: &str) -> Option<String> {
 
 impl LinkGuard for RestartableHold {
     forward!(self => self.hold;
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
-        stderr_tail);
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, is_relay,
+        log_redaction, stderr_tail);
 
     fn restart(&mut self) -> Option<Restart> {
         let (to, setup) = (self.to.clone(), self.setup.clone());
@@ -347,7 +347,7 @@ impl AgentHold {
 
 impl LinkGuard for AgentHold {
     forward!(self => self.hold;
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, restarts);
+        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, is_relay, restarts);
 
     fn restart(&mut self) -> Option<Restart> {
         let restart = self.hold.restart()?;

@@ -185,5 +185,5 @@ impl LinkGuard for Part {
 
     forward!(self => self.0.lock().link.guard;
         poll_exit, signal, capture_stderr, away, unacknowledged, log_redaction,
-        restart, restarts, stderr_tail);
+        restart, restarts, is_relay, stderr_tail);
 }

@@ -123,6 +123,8 @@ pub struct LinkTraits {
     pub client_is_parent: bool,
     /// The agent can be started, or connected to, once more.
     pub agent_restarts: bool,
+    /// The agent is reached through another relay, whose own errors are not the agent's.
+    pub agent_is_relay: bool,
 }
 
 impl Conversation {
@@ -160,6 +162,17 @@ impl Conversation {
             agent_answered: false,
             agent_name: None,
         }
+    }
+
+    /// Whether the agent has not answered `initialize` yet.
+    #[must_use]
+    pub fn awaits_version(&self) -> bool {
+        self.dialects.awaits_version()
+    }
+
+    /// Notes whether the agent's link has proved to lead to another relay.
+    pub const fn set_agent_is_relay(&mut self, is_relay: bool) {
+        self.links.agent_is_relay = is_relay;
     }
 
     /// Sets the policy between the two sides.

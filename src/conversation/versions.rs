@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::state::Conversation;
 use super::{Command, Note, Outbox};
 use crate::dialect::versions::Step;
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason, is_own_error};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
@@ -26,7 +26,8 @@ impl Conversation {
             let reason = Reason::new(reply::INVALID_REQUEST, what);
             return self.send(Side::Client, reply::error(at.id(&frame), &reason), out);
         }
-        let may_retry = self.links.agent_restarts && !self.is_ending();
+        let is_relays = || self.links.agent_is_relay && is_own_error(&frame, at);
+        let may_retry = self.links.agent_restarts && !self.is_ending() && !is_relays();
         let step = match asks || from == Side::Agent && at.kind.is_answer() {
             true => self.dialects.negotiate(&frame, at, may_retry, now),
             false => Step::Pass,

@@ -226,6 +226,10 @@ impl RelayLoop {
                     bytes += frame.len();
                     messages += 1;
                     self.observers.on_event(&Event::Received(side, &frame));
+                    if side == Side::Agent && self.conversation.awaits_version() {
+                        let is_relay = self.holds[side as usize].is_relay();
+                        self.conversation.set_agent_is_relay(is_relay);
+                    }
                     self.conversation
                         .handle_frame(side, frame, now, &mut self.outbox);
                     if let Some(envelope) = self.outbox.envelope() {
@@ -588,5 +592,6 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         announce_exit: client.peer.kind == PeerKind::Remote,
         client_is_parent: client.peer.kind == PeerKind::Parent,
         agent_restarts: agent.guard.restarts(),
+        agent_is_relay: agent.guard.is_relay(),
     }
 }

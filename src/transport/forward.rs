@@ -58,6 +58,7 @@ macro_rules! forward {
         forward! { @of [&mut] restart() -> Option<$crate::transport::Restart>; $($to)+ }
     };
     (@restarts $($to:tt)+) => { forward! { @of [&] restarts() -> bool; $($to)+ } };
+    (@is_relay $($to:tt)+) => { forward! { @of [&] is_relay() -> bool; $($to)+ } };
     (@stderr_tail $($to:tt)+) => { forward! { @of [&] stderr_tail() -> String; $($to)+ } };
     (@poll $method:ident($($arg:ident: $type:ty)?); $($to:tt)+) => {
         forward! { @of [&mut] $method(cx: &mut std::task::Context<'_> $(, $arg: $type)?)

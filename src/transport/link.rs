@@ -176,6 +176,9 @@ pub trait LinkGuard: Send {
     fn restart(&mut self) -> Option<Restart>;
     /// Whether [`LinkGuard::restart`] can be used.
     fn restarts(&self) -> bool;
+    /// Whether the peer is known to be another relay: by a resumable link, or by a header of its
+    /// server. Its own errors are not the agent's.
+    fn is_relay(&self) -> bool;
     /// The end of the process's stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String;
 }
@@ -309,6 +312,10 @@ impl LinkGuard for () {
 
     fn restart(&mut self) -> Option<Restart> {
         None
+    }
+
+    fn is_relay(&self) -> bool {
+        false
     }
 
     fn restarts(&self) -> bool {

@@ -21,6 +21,7 @@ const TRAITS: LinkTraits = LinkTraits {
     announce_exit: false,
     client_is_parent: false,
     agent_restarts: false,
+    agent_is_relay: false,
 };
 
 /// A conversation whose `initialize` is answered.

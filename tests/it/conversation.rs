@@ -114,6 +114,7 @@ impl Stage {
             announce_exit: is_given("remote client"),
             client_is_parent: is_given("parent client"),
             agent_restarts: is_given("restarting agent"),
+            agent_is_relay: is_given("relay's agent"),
         };
         let choice = |name| match given(lines, name).next() {
             None => DialectChoice::Canonical,

@@ -72,7 +72,7 @@ impl LinkGuard for Part {
     forward!(self => self.0.lock(); away);
     forward!(self => ();
         poll_exit, signal, capture_stderr, unacknowledged, log_redaction, restart, restarts,
-        stderr_tail);
+        is_relay, stderr_tail);
 }
 
 impl Drop for Part {

@@ -174,7 +174,8 @@ impl LinkGuard for Process {
         self.stderr.tail()
     }
 
-    forward!(self => (); watch_presence, away, unacknowledged, log_redaction, restart, restarts);
+    forward!(self => ();
+        watch_presence, away, unacknowledged, log_redaction, restart, restarts, is_relay);
 }
 
 impl Drop for Process {

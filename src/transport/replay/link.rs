@@ -216,5 +216,5 @@ impl LinkGuard for Guard {
 
     forward!(self => ();
         poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
-        restart, restarts);
+        restart, restarts, is_relay);
 }

@@ -82,6 +82,10 @@ impl LinkGuard for Guard {
         self.end.lock().state.sent().len()
     }
 
+    fn is_relay(&self) -> bool {
+        true
+    }
+
     forward!(self => self.end.lock(); signal);
     forward!(self => (); poll_exit, log_redaction, restart, restarts, stderr_tail);
 }

@@ -3,12 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::config::stage::Client;
 use crate::support::http::{Caller, INITIALIZE};
 use crate::support::link::run as block_on;
-use crate::support::program::{Program, run};
+use crate::support::program::{Program, ask, run};
 
 /// Answers `initialize` with its process id; on `flood`, sends 500 messages and fails.
 const AGENT: &str = r#"read line
@@ -111,6 +112,57 @@ fn an_affinity_cookie_is_set_and_any_cookie_is_accepted() {
         let reply = caller.post(&fields, r#"{"method":"x"}"#).await;
         assert_eq!(reply.status.as_u16(), 202);
         assert!(!reply.fields.contains_key("set-cookie"));
+    });
+}
+
+/// The error of the other relay is no answer of the agent to the offered version.
+#[test]
+fn an_agent_that_crashes_at_initialize_is_started_once_behind_a_relay() {
+    block_on(async {
+        for scheme in ["ws", "http"] {
+            let folder = tempfile::tempdir().unwrap();
+            let starts = folder.path().join("starts");
+            let crash = format!("echo started >> '{}'; read line; exit 3", starts.display());
+            let listen = format!("{scheme}://127.0.0.1:0");
+            let mut serve =
+                Program::start(&["serve", "--listen", &listen, "--", "sh", "-c", &crash]);
+            let mut connect = Program::start(&["connect", &serve.address().await]);
+            let initialize = json!({"protocolVersion": 1, "clientCapabilities": {}});
+            ask(&mut connect, 1, "initialize", initialize).await;
+            let answer = connect.json().await;
+            assert_eq!(answer["error"]["code"], -32051, "{scheme}: {answer}");
+            let started = std::fs::read_to_string(&starts).unwrap();
+            assert_eq!(started, "started\n", "{scheme}");
+        }
+    });
+}
+
+/// What follows a refused `initialize` is told the reason.
+#[test]
+fn requests_after_a_refused_initialize_are_told_its_error() {
+    block_on(async {
+        let agent = r#"while read line; do
+            echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no licence"}}'
+        done"#;
+        let listen = ["serve", "--listen", "http://127.0.0.1:0", "--", "sh", "-c"];
+        let mut serve = Program::start(&[&listen[..], &[agent]].concat());
+        let address = serve.address().await;
+        // Without the negotiation the agent is asked once.
+        let options = ["connect", "--agent-protocol", "1", "--no-link", &address];
+        let mut connect = Program::start(&options);
+        ask(&mut connect, 1, "initialize", json!({"protocolVersion": 1})).await;
+        assert_eq!(connect.json().await["error"]["code"], -32000);
+        ask(
+            &mut connect,
+            2,
+            "session/new",
+            json!({"cwd": "/", "mcpServers": []}),
+        )
+        .await;
+        let answer = connect.json().await;
+        assert_eq!(answer["error"]["code"], -32050, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("no licence"), "{message}");
     });
 }
 

@@ -292,6 +292,10 @@ impl LinkGuard for Watched {
         "last words".to_owned()
     }
 
+    fn is_relay(&self) -> bool {
+        false
+    }
+
     fn capture_stderr(&mut self, _callback: StderrCallback) {}
 
     fn watch_presence(&mut self, _callback: PresenceCallback) {}

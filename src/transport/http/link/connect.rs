@@ -44,7 +44,16 @@ struct Sender {
 }
 
 /// Ends the link when it is dropped.
-impl LinkGuard for DropGuard {
+struct Guard {
+    shared: Arc<Shared>,
+    _end: DropGuard,
+}
+
+impl LinkGuard for Guard {
+    fn is_relay(&self) -> bool {
+        self.shared.server_grace.get().is_some()
+    }
+
     forward!(self => ();
         poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
         restart, restarts, stderr_tail);
@@ -116,7 +125,10 @@ fn link(shared: Arc<Shared>) -> Link {
     let no_more = CancellationToken::new();
     let task = post_then_delete(Arc::clone(&shared), Arc::clone(&lanes), no_more.clone());
     let peer = Peer::remote(shared.to.to_string(), false);
-    let guard = shared.ended.clone().drop_guard();
+    let guard = Guard {
+        shared: Arc::clone(&shared),
+        _end: shared.ended.clone().drop_guard(),
+    };
     let receiver = Receiver(Arc::clone(&shared.received));
     let task = tokio::spawn(task);
     let sender = Sender {

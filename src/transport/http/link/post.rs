@@ -21,11 +21,14 @@ use super::shared::{Api, Failure, OPEN_TIMEOUT, Shared, wait_open};
 use super::stream;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, scan};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, member, scan, truncated};
 use crate::transport::LinkError;
 use crate::transport::http::client::{NoResponse, ServerRefusal, discard, read_body};
 use crate::transport::http::headers::{self, CONNECTION_ID, content_type, is_type};
 use crate::transport::http::queue::Queue;
+
+/// The longest text of an error that is told again, in characters.
+const MAX_REASON: usize = 500;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.
 const STATUS: Duration = Duration::from_secs(120);
@@ -88,8 +91,19 @@ impl Shared {
         let envelope = message.envelope;
         let is_first = envelope.is_some_and(|at| at.method(&message.frame) == "initialize");
         let Some(id) = message.request_id().filter(|_| is_first) else {
-            let what = "the first message to this agent has to be \"initialize\"";
-            return Ok(self.refuse(message, &Reason::new(reply::INVALID_REQUEST, what)));
+            let reason = match &*self.not_initialized.lock() {
+                Some(why) => {
+                    let what = format!(
+                        "the agent has answered \"initialize\" with an error ({why}): send it again"
+                    );
+                    Reason::new(reply::PEER_LOST, what).at(ErrorSource::Agent)
+                }
+                None => {
+                    let what = "the first message to this agent has to be \"initialize\"";
+                    Reason::new(reply::INVALID_REQUEST, what)
+                }
+            };
+            return Ok(self.refuse(message, &reason));
         };
         let answer = match self.post(message, None).await {
             Ok(answer) => answer,
@@ -110,6 +124,15 @@ impl Shared {
                 "its server gave no Acp-Connection-Id; it does not speak ACP's Streamable HTTP";
             return Ok(self.end(LinkError::Refused(what.to_owned())));
         }
+        if let Some(grace) = headers::time(&head.headers, &headers::GRACE) {
+            let _ = self.server_grace.set(grace);
+        }
+        if at.kind == Kind::Error {
+            let why = member(body.as_bytes(), "error").and_then(|error| member(error, "message"));
+            let why: Option<String> = why.and_then(|why| serde_json::from_slice(why).ok());
+            let why = why.as_deref().unwrap_or("no reason");
+            *self.not_initialized.lock() = Some(truncated(why, MAX_REASON));
+        }
         let flow = self.deliver(body).await;
         let (
             Api::Streamable {
@@ -128,9 +151,6 @@ impl Shared {
         }
         // Only this lane opens the connection, so these are set once.
         let _ = own.set(connection);
-        if let Some(grace) = headers::time(&head.headers, &headers::GRACE) {
-            let _ = self.server_grace.set(grace);
-        }
         let (ready, is_ready) = watch::channel(false);
         stream::spawn(self, None, ready);
         wait_open(is_ready).await;

@@ -49,6 +49,8 @@ pub(super) struct Shared {
     pub(super) api: Api,
     pub(super) received: Arc<Queue<Received>>,
     sessions: Mutex<Sessions>,
+    /// The message of the error that `initialize` was last answered with.
+    pub(super) not_initialized: Mutex<Option<String>>,
     /// The `GRACE` of an acp-relay server, which drops repeated POSTs.
     pub(super) server_grace: OnceLock<Duration>,
     /// The number of the next POST.
@@ -114,6 +116,7 @@ impl Shared {
             client,
             api,
             received: Arc::new(new_queue()),
+            not_initialized: Mutex::default(),
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
