@@ -116,11 +116,6 @@ impl Sessions {
                 let session = self.see(id);
                 session.prompts = session.prompts.saturating_sub(1);
             }
-            (Side::Agent, Kind::Error, "session/set_model") => {
-                let code = body.get(&own_pointer("/code"));
-                let is_unknown = code.is_some_and(|code| text::equals(b"-32601", &code.json()));
-                self.see(id).lacks_set_model |= is_unknown;
-            }
             (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
                 let session = self.see(id);

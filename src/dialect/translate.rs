@@ -76,6 +76,9 @@ impl Translator {
             }
         }
         let request = request.map(|(_, request)| request);
+        if let Some(request) = request.as_ref().filter(|_| at.kind == Kind::Error) {
+            self.see_error(request, at.body(frame).unwrap_or_default());
+        }
         if !self.may_concern(way, frame, at, request.as_ref()) {
             if at.kind == Kind::Request {
                 let method = method_of(frame, at);

@@ -42,6 +42,7 @@ const MODE: &str = "_acp-relay.mode";
 
 const SET_OPTION: &str = "session/set_config_option";
 const SET_MODE: &str = "session/set_mode";
+const SET_MODEL: &str = "session/set_model";
 
 /// Where an agent's `models` are parked that has a model option of its own.
 const PARKED: &str = "/_meta/acp-relay/models";
@@ -194,6 +195,16 @@ impl Translator {
         message.set("/value", Node::owned(value));
         message.method = method_name(SET_OPTION);
         message.changed = true;
+    }
+
+    /// Remembers an agent without `session/set_model`, by its error.
+    pub(in crate::dialect) fn see_error(&mut self, request: &PendingRequest, error: &[u8]) {
+        if *request.canonical == *SET_MODEL
+            && let Some(session) = &request.session
+        {
+            let code = text::member(error, "code").unwrap_or_default();
+            self.sessions.see(session).lacks_set_model |= text::equals(b"-32601", code);
+        }
     }
 
     pub(super) fn models_update(&self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {

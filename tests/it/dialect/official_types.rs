@@ -95,10 +95,10 @@ impl MessageKind {
     /// How many more variants it has than others.
     pub(super) fn weight(&self) -> u64 {
         match (self.method, self.role) {
-            ("session/update", _) => 64,
+            ("session/update", _) => 96,
             ("initialize", _) => 6,
-            ("session/new" | "session/load" | "session/prompt", Role::Request)
-            | ("session/request_permission", _) => 4,
+            ("session/request_permission", _) => 8,
+            ("session/new" | "session/load" | "session/prompt", Role::Request) => 4,
             _ => 1,
         }
     }
