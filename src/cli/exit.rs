@@ -69,8 +69,8 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
 /// stdout that is open but accepts nothing is a failure, and so is a conversation that had to be
 /// recorded and was not (`strict`), whatever its result.
 ///
-/// If the code says that the agent has failed, the reason is printed, with the address of `agent`:
-/// many editors show the last line of stderr alone.
+/// If the code says that the agent has failed, the reason is printed, with the address of `agent` if
+/// that is given: many editors show the last line of stderr alone.
 pub(super) fn of_end(
     end: &End,
     stop: &StopSignals,
@@ -81,10 +81,7 @@ pub(super) fn of_end(
         return ExitCode::from(STOPPED);
     }
     if strict && end.counts.note("unrecorded") > 0 {
-        return fail(
-            CANNOT_CREATE,
-            &"the conversation ends because it cannot be recorded",
-        );
+        return ExitCode::from(CANNOT_CREATE);
     }
     if let Some(why) = &end.client_error {
         let fault = format!("the agent's output cannot be forwarded: {why}");

@@ -205,10 +205,11 @@ impl Server {
                     .checks_folder_of(&client.peer)
                     .then(policy::for_served);
                 let observers = Observers::default();
+                let is_parent = client.peer.kind == PeerKind::Parent;
                 let run = run_conversation(client, link, policy, context, metrics, observers);
                 let end = Box::pin(run).await;
                 let (stop, strict) = (&context.stop, context.is_strict());
-                exit::of_end(&end, stop, strict, Some(&agent.endpoint))
+                exit::of_end(&end, stop, strict, is_parent.then_some(&agent.endpoint))
             }
             Err(why) => {
                 tracing::error!(agent = agent.part.name, "no agent: {why}");
