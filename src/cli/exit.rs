@@ -129,9 +129,9 @@ fn of_agent(end: &End) -> u8 {
             ConnectRefusal::Protocol => PROTOCOL,
         };
     }
-    let is_cut = end.lost
-        || end.counts.note("answered_for_peer") > 0
-        || end.counts.received(Side::Agent).frames == 0;
+    let [client, agent] = [Side::Client, Side::Agent].map(|side| end.counts.received(side).frames);
+    let is_cut =
+        end.lost || end.counts.note("answered_for_peer") > 0 || (client == 0 && agent == 0);
     match (end.exit, &end.cause) {
         (Some(Exit::Code(0)), _) if end.is_without_answer() => PROTOCOL,
         (Some(Exit::Code(code)), _) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),

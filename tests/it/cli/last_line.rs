@@ -93,7 +93,7 @@ fn the_last_line_says_what_failed_where_and_what_to_do() {
             let to = format!("tcp://{host}");
             check(&[&to], *code, &to, &to, words).await;
         }
-        let to = format!("wss://{silent}/acp");
+        let to = format!("wss://{not_known}/acp");
         check(&[&to], 76, &to, &to, &["TLS handshake failed", "--tls-ca"]).await;
         for host in [silent, resetting] {
             let to = format!("tcp://{host}");

@@ -198,12 +198,16 @@ fn commands_of_a_new_session_follow_its_answer() {
             args.extend(options);
             args.push("--");
             args.extend(agent.iter().map(String::as_str));
-            let done = run(&args, &format!("{INITIALIZE}\n{NEW_SESSION}\n")).await;
-            let received = done.stdout.lines().map(serde_json::from_str::<Value>);
-            let received: Vec<Value> = received.map(Result::unwrap).collect();
+            let mut client = Program::start(&args);
+            client
+                .write(&format!("{INITIALIZE}\n{NEW_SESSION}\n"))
+                .await;
+            let mut received = Vec::new();
+            for _ in 0..3 {
+                received.push(client.json().await);
+            }
             let answer = 2 - usize::from(held);
-            assert_eq!(received.len(), 3, "{done:?}");
-            assert_eq!(received[answer]["result"]["sessionId"], "s", "{done:?}");
+            assert_eq!(received[answer]["result"]["sessionId"], "s", "{received:?}");
         }
     });
 }
