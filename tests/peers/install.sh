@@ -29,7 +29,6 @@ jsonschema=4.26.0
 playwright=1.65.1
 autobahn=25.10.1
 trace_viewer=5.0.0
-har_validator=5.1.5
 mermaid=11.17.2
 jsdom=29.1.1
 agntcy=1.5.2
@@ -271,12 +270,12 @@ if ! is_there viewer "$want"; then
     complete viewer "$want"
 fi
 
-# The schema of HAR and the parser of Mermaid. Debian's tshark reads pcapng, where it is installed.
-want="har-validator $har_validator mermaid $mermaid jsdom $jsdom"
+# The parser of Mermaid.
+want="mermaid $mermaid jsdom $jsdom"
 if ! is_there formats "$want"; then
     begin formats "$want"
     npm install --prefix "$peers/formats" --ignore-scripts --no-audit --no-fund --loglevel=error \
-        "har-validator@$har_validator" "mermaid@$mermaid" "jsdom@$jsdom"
+        "mermaid@$mermaid" "jsdom@$jsdom"
     complete formats "$want"
 fi
 

@@ -14,9 +14,7 @@ use super::planted::PlantedSecrets;
 use crate::support::program::{Outcome, run};
 
 /// The forms of `inspect export`.
-const FORMS: [&str; 8] = [
-    "jsons", "har", "mermaid", "md", "pcapng", "ndjson", "capture", "devtools",
-];
+const FORMS: [&str; 6] = ["jsons", "mermaid", "md", "ndjson", "capture", "devtools"];
 
 /// What the client sends: secrets in each place.
 fn input(secrets: &mut PlantedSecrets) -> String {

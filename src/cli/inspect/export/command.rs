@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::format::{Exported, Format};
-use super::json::{Captured, Devtools, Har, Jsons, Plain};
-use super::pcapng::Pcapng;
+use super::json::{Captured, Devtools, Jsons, Plain};
 use super::text::{Markdown, Mermaid};
 use crate::cli::console::{Output, note, uncreatable};
 use crate::cli::exit;
@@ -48,14 +47,10 @@ pub(in crate::cli::inspect) struct Export {
 enum Target {
     /// For the official trace viewer
     Jsons,
-    /// For browsers' network panels: a WebSocket's messages
-    Har,
     /// A sequence diagram
     Mermaid,
     /// A transcript, turn by turn
     Md,
-    /// For Wireshark: a made-up WebSocket connection
-    Pcapng,
     /// The messages alone, one a line
     Ndjson,
     /// The messages with direction and time, one a line
@@ -174,10 +169,8 @@ pub(in crate::cli::inspect) fn run(args: &Export) -> Result<ExitCode, ExitCode> 
 fn new_format(to: Target) -> Box<dyn Format> {
     match to {
         Target::Jsons => Box::new(Jsons),
-        Target::Har => Box::new(Har::default()),
         Target::Mermaid => Box::new(Mermaid),
         Target::Md => Box::new(Markdown::default()),
-        Target::Pcapng => Box::new(Pcapng::default()),
         Target::Ndjson => Box::new(Plain),
         Target::Capture => Box::new(Captured),
         Target::Devtools => Box::new(Devtools::default()),

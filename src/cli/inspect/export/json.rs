@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Exported, Format};
 use crate::jsonrpc::{Kind, Limits, Side, is_json};
 use crate::recording::capture::write_line;
-use crate::recording::{Header, one_line, rfc3339};
+use crate::recording::{Header, one_line};
 
 /// Bare messages, and other lines that are JSON.
 pub(super) struct Plain;
@@ -18,11 +18,6 @@ pub(super) struct Captured;
 /// The trace format of the official conductor, for the official trace viewer: `trace.rs` of the
 /// crate `agent-client-protocol-conductor` 5.0. It cannot represent frames that are no message.
 pub(super) struct Jsons;
-
-/// HAR 1.2 with WebSocket messages as Chromium writes them (`_webSocketMessages`). The conversation
-/// becomes one connection, whatever its transport was.
-#[derive(Default)]
-pub(super) struct Har(Vec<Value>);
 
 /// The export format of acp-devtools, version 1: `packages/core/src/storage/export.ts` of
 /// github.com/maksugr/acp-devtools (MIT). Frames are strings in it, so that also those that are no
@@ -130,63 +125,6 @@ impl Format for Jsons {
         };
         push_line(&line, out);
         true
-    }
-}
-
-impl Format for Har {
-    fn message(&mut self, msg: &Exported<'_>, _: &mut Vec<u8>) -> bool {
-        // A text message is UTF-8.
-        let Ok(text) = std::str::from_utf8(msg.bytes) else {
-            return false;
-        };
-        self.0.push(json!({
-            "type": if msg.from == Side::Client { "send" } else { "receive" },
-            "time": msg.at as f64 / 1e6,
-            "opcode": 1,
-            "data": text,
-        }));
-        true
-    }
-
-    fn end(&mut self, header: &Header, last: u64, out: &mut Vec<u8>) {
-        let time = (last - header.began) as f64 / 1e3;
-        let entry = json!({
-            "startedDateTime": rfc3339(header.began),
-            "time": time,
-            "request": {
-                "method": "GET",
-                "url": "ws://acp.invalid/",
-                "httpVersion": "HTTP/1.1",
-                "cookies": [],
-                "headers": [],
-                "queryString": [],
-                "headersSize": -1,
-                "bodySize": 0,
-            },
-            "response": {
-                "status": 101,
-                "statusText": "Switching Protocols",
-                "httpVersion": "HTTP/1.1",
-                "cookies": [],
-                "headers": [],
-                "content": {"size": 0, "mimeType": ""},
-                "redirectURL": "",
-                "headersSize": -1,
-                "bodySize": 0,
-            },
-            "cache": {},
-            "timings": {"send": 0, "wait": 0, "receive": time},
-            "_resourceType": "websocket",
-            "_webSocketMessages": std::mem::take(&mut self.0),
-        });
-        let log = json!({
-            "version": "1.2",
-            "creator": {"name": "acp-relay", "version": env!("CARGO_PKG_VERSION")},
-            "comment": format!("{} to {}", header.client.name, header.agent.name),
-            "pages": [],
-            "entries": [entry],
-        });
-        push_line(&json!({"log": log}), out);
     }
 }
 

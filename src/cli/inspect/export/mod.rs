@@ -5,8 +5,6 @@
 mod command;
 mod format;
 mod json;
-mod packet;
-mod pcapng;
 mod text;
 
 pub(super) use command::{Export, run};
