@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{CloseReason, Frame, Limits};
 use acp_relay::link::{
     Attach, Header, Hello, LinkEvents, LinkSource as _, RefusalCode, ResumeKey, WINDOW, Welcome,
@@ -14,6 +15,7 @@ use acp_relay::transport::{
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 use super::pairs::authenticate;
 use crate::agent_connect::principals::token;
@@ -199,12 +201,9 @@ fn a_client_that_comes_back_is_told_that_its_session_is_lost() {
 #[test]
 fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
     run(async {
-        // Before the answer to the upgrade, in it, and behind it. A server of HTTP that does not
-        // upgrade is used without a link.
-        for (scheme, cuts) in [
-            ("ws", &[0, 1, 100, 180, 230, 300][..]),
-            ("http", &[230, 300]),
-        ] {
+        // Before the answer to the upgrade, which has 256 bytes, in it, and behind it. A server of
+        // HTTP that does not upgrade is used without a link.
+        for (scheme, cuts) in [("ws", &[0, 1, 100, 256, 300][..]), ("http", &[300])] {
             for passed in cuts.iter().copied() {
                 let mut site = site(scheme, Limits::default()).await;
                 let Endpoint::Http(HttpEndpoint { port, .. }) = site.address else {
@@ -220,9 +219,30 @@ fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
                         tokio::spawn(pass(client, server, most));
                     }
                 });
-                let (mut client, mut server) = site.link().await;
-                send(&mut *client.tx, numbered(1)).await.unwrap();
-                assert_eq!(received(&mut *server.rx).await, numbered(1));
+                let (told, mut came) = mpsc::unbounded_channel();
+                let serving = async {
+                    loop {
+                        let mut server = accept(&mut *site.listener).await;
+                        let told = told.clone();
+                        // Of a link that its client does not know, nothing comes.
+                        tokio::spawn(async move {
+                            if let Some(Ok(Decoded::Frame(frame))) = next(&mut *server.rx).await {
+                                told.send(frame).unwrap();
+                            }
+                        });
+                    }
+                };
+                let mut setup = site.setup.clone();
+                setup.links = Some(Arc::default());
+                let client = async {
+                    let mut client = registry::connect(&site.address, &setup).await.unwrap();
+                    send(&mut *client.tx, numbered(1)).await.unwrap();
+                    came.recv().await
+                };
+                tokio::select! {
+                    () = serving => {}
+                    frame = client => assert_eq!(frame, Some(numbered(1))),
+                }
             }
         }
     });
