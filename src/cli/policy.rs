@@ -176,7 +176,7 @@ fn missing_folder(path: &str) -> Option<String> {
 fn is_folder(path: &str) -> bool {
     static WAITING: AtomicUsize = AtomicUsize::new(0);
     let path = PathBuf::from(path);
-    let (done, found) = mpsc::channel();
+    let (done, found) = mpsc::sync_channel(1);
     if WAITING.fetch_add(1, Ordering::Relaxed) >= MAX_FOLDERS {
         WAITING.fetch_sub(1, Ordering::Relaxed);
         return true;
@@ -188,7 +188,7 @@ fn is_folder(path: &str) -> bool {
             Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
         };
         WAITING.fetch_sub(1, Ordering::Relaxed);
-        // Nobody waits any more.
+        // The wait may be over.
         let _ = done.send(is_folder);
     };
     if thread::Builder::new().spawn(look).is_err() {

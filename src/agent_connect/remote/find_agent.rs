@@ -84,7 +84,9 @@ async fn assistant(
 fn id_of(found: &Value, agent: &str) -> String {
     // Before 0.1 an entry has `id`.
     let id_of = |entry: &Value| {
-        let id = entry["agent_id"].as_str().or(entry["id"].as_str())?;
+        let id = entry["agent_id"]
+            .as_str()
+            .or_else(|| entry["id"].as_str())?;
         let name = entry.pointer("/metadata/ref/name");
         let is_it = name.is_none_or(|name| name == agent);
         is_it.then(|| id.to_owned())

@@ -174,11 +174,13 @@ where
 impl Binary {
     /// Takes a message; `Some` is what to do instead of skipping it.
     fn take(&mut self, message: &Bytes) -> Option<Poll<Decoded>> {
-        let is_between =
-            |stream: &Box<(Decoder, BytesMut)>| stream.1.is_empty() && !stream.0.is_discarding();
+        let is_between = self
+            .stream
+            .as_deref()
+            .is_none_or(|(decoder, bytes)| bytes.is_empty() && !decoder.is_discarding());
         let text = message.trim_ascii();
         let begins = matches!(text.first(), Some(b'{' | b'['));
-        if begins && self.stream.as_ref().is_none_or(is_between) && is_json(text, &self.limits) {
+        if begins && is_between && is_json(text, &self.limits) {
             let frame = Frame::new(message.slice_ref(text));
             return Some(Poll::Ready(Decoded::Frame(frame)));
         }
