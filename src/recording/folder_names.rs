@@ -47,7 +47,9 @@ fn begins_name(before: &[u8]) -> bool {
             slashes.count() % 2 == 1
         }
         // The sides of a diff.
-        b'a' | b'b' if begins_name(rest) => true,
+        b'a' | b'b' if rest.last().is_none_or(|byte| !byte.is_ascii_alphanumeric()) => {
+            begins_name(rest)
+        }
         // `file:///src`.
         b'/' => rest.ends_with(b":/"),
         // `-I/src`.
