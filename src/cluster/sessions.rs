@@ -229,11 +229,12 @@ impl OwnedSessions {
         own.users += 1;
         own.stop = own.stop.max(stop);
         own.leases.push(lease.clone());
-        lease.extend(own.renewed + AGENT_LEASE);
+        let lost = own.lost.clone();
+        extend(lease, &owned);
         Ok(Some(Claim {
             key: key.to_owned(),
             lease: lease.clone(),
-            lost: own.lost.clone(),
+            lost,
             sessions: Arc::clone(self),
         }))
     }
@@ -314,12 +315,14 @@ impl OwnedSessions {
     }
 
     fn renewed(&self, key: &str, revision: u64, at: Instant) {
-        if let Some(own) = self.owned.lock().get_mut(key) {
-            own.revision = revision;
-            own.renewed = at;
-            for lease in &own.leases {
-                lease.extend(at + AGENT_LEASE);
-            }
+        let mut owned = self.owned.lock();
+        let Some(own) = owned.get_mut(key) else {
+            return;
+        };
+        own.revision = revision;
+        own.renewed = at;
+        for lease in own.leases.clone() {
+            extend(&lease, &owned);
         }
     }
 }
@@ -348,6 +351,14 @@ impl Drop for Claim {
                 let _ = timeout(RENEWAL, delete).await;
             });
         }
+    }
+}
+
+/// Lets an agent run until the first of its claims can end.
+fn extend(lease: &Lease, owned: &HashMap<String, Owned>) {
+    let claims = owned.values().filter(|own| own.leases.contains(lease));
+    if let Some(renewed) = claims.map(|own| own.renewed).min() {
+        lease.extend(renewed + AGENT_LEASE);
     }
 }
 
