@@ -1,6 +1,9 @@
 //! Exit codes, after `sysexits.h`, and the agent's own.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
 
 use super::stderr;
 use crate::conversation::Cause;
@@ -10,6 +13,9 @@ use crate::transport::{CHECK_TOKEN, Endpoint, OpenError, OpenErrorKind};
 
 /// How much of an agent's address or command is printed, in characters.
 const MAX_ADDRESS: usize = 200;
+
+/// Whether the log is JSON.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// All went well.
 pub(super) const SUCCESS: u8 = 0;
@@ -40,8 +46,17 @@ pub(super) const CONFIG: u8 = 78;
 
 /// Prints an error in one line on stderr and returns the exit code.
 pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    stderr::print(&format!("acp-relay: {error}"));
+    let line = match IS_JSON.load(Ordering::Relaxed) {
+        true => json!({"level": "ERROR", "message": error.to_string()}).to_string(),
+        false => format!("acp-relay: {error}"),
+    };
+    stderr::print(&line);
     ExitCode::from(code)
+}
+
+/// From now on, errors are printed as the lines of a JSON log.
+pub(super) fn print_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
 }
 
 /// The same for an endpoint that could not be opened.
@@ -98,7 +113,7 @@ pub(super) fn of_end(
 fn last_line(end: &End, agent: &Endpoint) -> String {
     let address = truncated(&printable(agent.to_string().as_bytes()), MAX_ADDRESS);
     let what = match &end.agent_error {
-        // The server has said it in words.
+        // The text of the server is the whole reason.
         Some(why) if end.refused.is_some() => why.trim_start_matches("it broke off: "),
         Some(why) => why,
         None => "it has ended the connection before it answered a request",

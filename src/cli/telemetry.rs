@@ -17,6 +17,7 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
 
+use super::exit;
 use super::local_time::local_time;
 use super::stderr;
 use crate::transport::current_time;
@@ -105,12 +106,14 @@ pub(super) fn start(args: &LogArgs) -> Result<(), String> {
             log.with_timer(LocalClock).fmt_fields(WithoutNotes).init();
         }
         LogFormat::Human => log.init(),
-        LogFormat::Json => log
-            .json()
-            .flatten_event(true)
-            .with_current_span(true)
-            .with_span_list(false)
-            .init(),
+        LogFormat::Json => {
+            exit::print_json();
+            log.json()
+                .flatten_event(true)
+                .with_current_span(true)
+                .with_span_list(false)
+                .init();
+        }
     }
     Ok(())
 }
