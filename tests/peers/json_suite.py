@@ -147,7 +147,7 @@ class Pair:
 
     def open(self):
         if self.client.scheme == "connect":
-            self.start("connect", "--guard", "never", *([self.listener.endpoint] if self.listener else []), *self.tail, listens=False)
+            self.start("connect", "--guard", "never", "--files", "editor", *([self.listener.endpoint] if self.listener else []), *self.tail, listens=False)
         elif self.client.scheme == "stdio":
             agent = ["--agent", self.listener.endpoint] if self.listener else []
             self.start("serve", "--listen", "stdio:", *agent, *self.tail, listens=False)

@@ -169,7 +169,7 @@ class Run:
         with open(self.dir / "client.stderr", "wb") as stderr:
             self.client = subprocess.Popen(
                 [*BUSY, "client", self.dir / "client", str(moment.seed + 1), "--",
-                 self.binary, "connect", "--no-link", "--guard", "never", "--limit", "stop-grace=" + GRACE, self.serve.endpoint],
+                 self.binary, "connect", "--no-link", "--guard", "never", "--files", "editor", "--limit", "stop-grace=" + GRACE, self.serve.endpoint],
                 env=self.env, stdin=subprocess.DEVNULL, stderr=stderr)
         deadline = time.monotonic() + PATIENCE
         while not (self.report("client").busy() and self.report("agent").busy()):

@@ -85,7 +85,7 @@ class Run:
             command = behind
             if self.way.theirs == "server":
                 serve, endpoint = self.start_their_server(env)
-                command = [*self.relay, "connect", *self.DIALECTS, *self.agent.server_options, endpoint]
+                command = [*self.relay, "connect", "--allow", "*", *self.DIALECTS, *self.agent.server_options, endpoint]
             elif self.way.listen:
                 serve, endpoint = self.start_serve(env, behind)
                 # The bytes of both sides are compared, and over TCP the agent would not be told of the files here.

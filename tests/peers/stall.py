@@ -187,7 +187,7 @@ class Run:
         self.relays.append(Relay([self.args.relay, "serve", "--listen", listen_at(self.wire_kind, self.dir), *behind], env))
         if not self.kind:
             return dial(self.relays[0].endpoint)
-        self.relays.append(Relay([self.args.relay, "connect", "--guard", "never", self.relays[0].endpoint], env, listens=False))
+        self.relays.append(Relay([self.args.relay, "connect", "--guard", "never", "--files", "editor", self.relays[0].endpoint], env, listens=False))
         return self.relays[1].stdio()
 
     def ask(self, wire, ident, method):
