@@ -45,7 +45,9 @@ fn cross() {
             let [reported, _] = exchange.send_frame(Side::Agent, frame);
             let reported = std::str::from_utf8(reported[0].as_bytes()).unwrap();
             assert!(reported.contains(&value), "{}", &reported[..200]);
-            assert!(text.contains("bare") || reported == text);
+            // An object in the place of a list becomes its element.
+            let is_repaired = text.contains("bare") || open.starts_with('{');
+            assert!(is_repaired || reported == text);
             // The result is not tested here.
             let _ = redactor.json(text.as_bytes(), Some(b"session/update"));
         }

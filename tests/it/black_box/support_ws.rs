@@ -173,7 +173,9 @@ impl WebSocket {
 pub(super) async fn connected(options: &str) -> (Program, WebSocket) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = format!("ws://{}/acp", listener.local_addr().unwrap());
-    let connect = Program::start(&words(&format!("connect --guard never {options} {at}")));
+    let connect = Program::start(&words(&format!(
+        "connect --guard never --files editor {options} {at}"
+    )));
     let (stream, _) = listener.accept().await.unwrap();
     let server: WebSocketStream<TcpStream> = tokio_tungstenite::accept_async(stream).await.unwrap();
     (connect, WebSocket(BufReader::new(server.into_inner())))

@@ -31,8 +31,15 @@ async fn serve(script: &str) -> (Program, Program, u32) {
     let listen = ["serve", "--listen", "tcp://127.0.0.1:0"];
     let agent = ["--", "sh", "-c", script];
     let mut serve = Program::start(&[&listen[..], &SLOW, &agent].concat());
-    // A guard holds messages of the agent back until the client's dialect is known.
-    let mut client = Program::start(&["connect", "--guard", "never", &serve.address().await]);
+    // A guard, and files of its own, hold messages of the agent back until the client's dialect is known.
+    let mut client = Program::start(&[
+        "connect",
+        "--guard",
+        "never",
+        "--files",
+        "editor",
+        &serve.address().await,
+    ]);
     let word = client.json().await["method"].as_str().unwrap().to_owned();
     let pid = word.strip_prefix("pid ").unwrap().parse().unwrap();
     assert!(is_running(pid));

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{CAPTURES, answer, capture, import, inspect};
+use super::{CAPTURES, answer, capture, import};
 
 #[test]
 fn every_capture_becomes_a_recording_that_is_intact() {

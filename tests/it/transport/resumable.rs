@@ -219,7 +219,7 @@ fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
                         tokio::spawn(pass(client, server, most));
                     }
                 });
-                let (told, mut came) = mpsc::unbounded_channel();
+                let (told, mut came) = mpsc::channel(1);
                 let serving = async {
                     loop {
                         let mut server = accept(&mut *site.listener).await;
@@ -227,7 +227,7 @@ fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
                         // Of a link that its client does not know, nothing comes.
                         tokio::spawn(async move {
                             if let Some(Ok(Decoded::Frame(frame))) = next(&mut *server.rx).await {
-                                told.send(frame).unwrap();
+                                told.send(frame).await.unwrap();
                             }
                         });
                     }
