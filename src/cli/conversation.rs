@@ -265,10 +265,11 @@ impl NoAgent {
     pub(super) fn reason(&self, with_address: bool) -> Reason {
         match self {
             Self::Unreachable(error) => {
-                let text = error.to_string();
-                let address = format!("{}: ", error.endpoint);
-                let shown = text.strip_prefix(&address).filter(|_| !with_address);
-                let message = format!("there is no agent: {}", shown.unwrap_or(&text));
+                let reason = match with_address {
+                    true => error.to_string(),
+                    false => error.reason(),
+                };
+                let message = format!("there is no agent: {reason}");
                 match error.kind {
                     OpenErrorKind::Overloaded => {
                         Reason::new(reply::OVERLOADED, message).retryable()

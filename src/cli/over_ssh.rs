@@ -41,7 +41,7 @@ const FOLDER: &str = "ssh";
 const ATTEMPTS: usize = 3;
 /// The option of a relay without resumable links.
 const NO_LINK: &str = "--no-link";
-/// What becomes of the agent of a lost client, if the file does not say so.
+/// What becomes of the agent of a lost client, if the file does not set it.
 const ON_DISCONNECT: [&str; 2] = ["--on-disconnect", "detach-unless-killed"];
 /// Time for a relay to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -283,8 +283,8 @@ fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode>
         // The flag would replace those of the file.
         let mut parts = config.agents.iter();
         let own = parts.find(|part| part.name.as_deref() == Some(name));
-        let is_said = own.is_some_and(|part| part.on_disconnect.is_some());
-        if !is_said && !config.has_on_disconnect() {
+        let is_set = own.is_some_and(|part| part.on_disconnect.is_some());
+        if !is_set && !config.has_on_disconnect() {
             options.extend(ON_DISCONNECT.map(Into::into));
         }
         if config.has_admin() {

@@ -1,5 +1,6 @@
 //! The options of `connect` about whose files an agent uses, what a remote agent may do on this
-//! machine and which folders are mapped, and the file system that paths are resolved on. `crate::policy` makes the decisions.
+//! machine and which folders are mapped, the check of folders where the agent runs, and the file
+//! system that paths are resolved on. `crate::policy` makes the decisions.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use std::{fs, io, thread};
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
+use crate::jsonrpc::{printable, truncated};
 use crate::policy::{
     Disk, FolderCheck, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules,
 };
@@ -69,11 +71,12 @@ pub(super) enum Files {
     Editor,
 }
 
-/// Time for the system to find a folder, as of a server that is gone. After it, the agent finds out.
-const FOLDER_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time for the system to find a folder, such as one of a file server that is down. After it, the
+/// request passes, and the agent reports the fault.
+const FOLDER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Most folders that are waited for at a time.
-const MAX_FOLDERS: usize = 16;
+const MAX_FOLDERS: usize = 4;
 
 /// Longest path that is shown in an error, in characters.
 const MAX_SHOWN: usize = 4096;
@@ -96,7 +99,7 @@ impl PolicyArgs {
         let has_own_files = self
             .files
             .map_or(is_elsewhere, |files| files == Files::Agent);
-        let tells_files = self.files == Some(Files::Editor) && agent.is_socket();
+        let announces_files = self.files == Some(Files::Editor) && agent.is_socket();
         let guarded = match self.guard {
             Guard::Remote => is_elsewhere,
             Guard::Always => true,
@@ -121,7 +124,7 @@ impl PolicyArgs {
             );
         }
         let is_open = !guarded && !has_own_files && self.deny.is_empty();
-        if is_open && self.map.is_empty() && !tells_files {
+        if is_open && self.map.is_empty() && !announces_files {
             return None;
         }
         let rules = PolicyRules {
@@ -134,8 +137,8 @@ impl PolicyArgs {
         if has_own_files {
             policy = policy.with_own_files();
         }
-        if tells_files {
-            policy = policy.telling_files();
+        if announces_files {
+            policy = policy.announcing_files();
         }
         Some(Box::new(policy))
     }
@@ -153,16 +156,12 @@ pub(super) fn for_served() -> Box<MessagePolicy> {
 
 /// What is wrong with a folder that is not on this machine.
 fn missing_folder(path: &str) -> Option<String> {
-    if is_folder(path) {
+    if path.is_empty() || is_folder(path) {
         return None;
     }
     let machine = rustix::system::uname();
     let host = machine.nodename().to_string_lossy();
-    let shown: String = path.chars().take(MAX_SHOWN).collect();
-    let shown = match shown.contains(char::is_control) {
-        true => shown.escape_debug().to_string(),
-        false => shown,
-    };
+    let shown = truncated(&printable(path.as_bytes()), MAX_SHOWN);
     Some(format!(
         "there is no folder {shown} on {host}, where the agent runs. If it has another path there, \
          give --map HERE=THERE to the editor's `acp-relay connect`; if the agent is to use the \

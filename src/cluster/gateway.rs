@@ -197,8 +197,8 @@ impl Gateway {
         let (purpose, until) = (Purpose::Resume, Instant::now() + limits.handshake / 2);
         loop {
             let found = self.directory.lock().find(host, Instant::now());
-            // A host that could not say what it has for long may still answer, and knows best what has
-            // become of the link.
+            // A host that has announced nothing for long may still answer, and only it has the
+            // state of the link.
             let to = found.unwrap_or_else(|| Placement {
                 host: host.to_owned(),
                 address: None,

@@ -27,7 +27,7 @@ pub(super) const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 /// Requests whose answer names a new one.
 const OPENS: [&str; 2] = ["session/new", "session/fork"];
 
-/// Time for a client to be told that a session was lost.
+/// Time to report the loss of a session to the client.
 const CLOSING: Duration = Duration::from_secs(20);
 
 /// Most sessions of a client.
@@ -67,8 +67,8 @@ struct OwnedStream {
 
 struct OwnedSink(Arc<Mutex<Shared>>);
 
-/// The link of a client of `agent`, whose sessions are claimed, and whose process has that lease. A client without a principal has
-/// none that another one could enter.
+/// The link of a client of `agent`, whose sessions are claimed, and whose process has that lease. A
+/// client without a principal has none that another one could enter.
 pub(super) fn owned(
     client: Link,
     sessions: Arc<OwnedSessions>,
@@ -132,8 +132,8 @@ impl Shared {
             let what = "this host has lost a session of the client: it could not reach NATS for \
                         the time of a lease, or another host has it";
             self.until.get_or_insert_with(|| Box::pin(sleep(CLOSING)));
-            // The client does not wait until the agent has stopped; one that is away is told when it
-            // comes back.
+            // The client does not wait until the agent has stopped; one that is away receives it
+            // when it connects again.
             let _ = self.tx.poll_close(cx, CloseReason::SessionLost);
             return Poll::Ready(LinkError::Unavailable(what.to_owned()));
         }

@@ -34,7 +34,7 @@ struct Shared {
     moving: Option<BoxFuture<'static, Result<Option<Link>, String>>>,
     held: Option<Frame>,
     reader: Option<Waker>,
-    /// What is told when the connection to the host is lost and restored.
+    /// Receives the reports that the connection to the host is lost or restored.
     watch: Option<Arc<Mutex<PresenceCallback>>>,
 }
 

@@ -23,7 +23,7 @@ impl Conversation {
     ) {
         let open = &mut self.pending[Side::Client as usize];
         if at.has_method(frame, "session/cancel") {
-            let session = SessionHash::in_body(frame, at);
+            let session = SessionHash::named(frame, at).unwrap_or_default();
             for request in open.values_mut() {
                 if *request.method == *b"session/prompt" && request.session == session {
                     request.cancelled = Some(Cancelled::Turn);

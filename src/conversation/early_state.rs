@@ -12,7 +12,7 @@ const MAX_KNOWN: usize = 4096;
 /// What waits, and for what.
 #[derive(Debug, Default)]
 pub(super) struct EarlyUpdates {
-    /// The sessions that the client has named, or was told of.
+    /// The sessions that the client has named, or has received the ids of.
     pub(super) known: HashSet<SessionHash>,
     /// Requests of the client that make a session and were open when it was last checked.
     pub(super) creating: Vec<IdBuf>,

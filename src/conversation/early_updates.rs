@@ -10,12 +10,12 @@ use std::time::Instant;
 use super::state::Conversation;
 use super::summary::SessionHash;
 use super::{Note, Outbox};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, named_session, scan, text};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
 
 impl Conversation {
     /// Takes from a request of the client which session it knows, and whether it makes one.
     pub(super) fn note_session(&mut self, frame: &Frame, at: &Envelope) {
-        self.early.learn(session(frame, at));
+        self.early.learn(SessionHash::named(frame, at));
         let creates = at.has_method(frame, "session/new") || at.has_method(frame, "session/fork");
         if creates && !self.limits.hold_updates.is_zero() && !self.links.agent_is_replayed {
             self.early.creating.push(at.id(frame).to_owned());
@@ -31,7 +31,7 @@ impl Conversation {
         at: &Envelope,
     ) {
         if self.early.creating.contains(id) {
-            self.early.created.extend(session(frame, at));
+            self.early.created.extend(SessionHash::named(frame, at));
         } else if method == b"session/list" {
             let sessions = at
                 .body(frame)
@@ -55,7 +55,8 @@ impl Conversation {
         if early.creating.is_empty() || early.passes {
             return false;
         }
-        let Some(session) = session(frame, at).filter(|one| !early.known.contains(one)) else {
+        let session = SessionHash::named(frame, at);
+        let Some(session) = session.filter(|one| !early.known.contains(one)) else {
             return false;
         };
         let bytes = early.bytes + frame.len();
@@ -80,7 +81,7 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
-        let Some(session) = session(frame, at) else {
+        let Some(session) = SessionHash::named(frame, at) else {
             return;
         };
         if self.early.held.iter().any(|(of, _)| *of == session) {
@@ -145,9 +146,4 @@ impl Conversation {
             }
         }
     }
-}
-
-/// The session that a message names.
-fn session(frame: &Frame, at: &Envelope) -> Option<SessionHash> {
-    named_session(frame, at).map(|id| SessionHash::of(&id))
 }

@@ -13,11 +13,10 @@
 //! `early_updates` holds notifications until the client knows their session.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
-//! and with which errors. `link_status` tells the client of outages, and `cancelled` answers what it
-//! has cancelled meanwhile. `note` is what happened
-//! besides. `summary`, with `known_values`, `tokens` and `trace_context`, describes messages for
-//! observers. `rejected`
-//! handles what cannot be passed on, `salvage` finds messages in it, and `non_json` keeps what an
+//! and with which errors. `link_status` reports outages to the client, and `cancelled` answers what
+//! it has cancelled meanwhile. `note` is what happened besides. `summary`, with `known_values`,
+//! `tokens` and `trace_context`, describes messages for observers. `rejected` handles what cannot
+//! be passed on, `salvage` finds messages in it, and `non_json` keeps what an
 //! agent prints.
 //!
 //! # Why

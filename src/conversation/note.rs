@@ -192,14 +192,14 @@ pub enum Note {
         /// Whether it is lost.
         is_lost: bool,
     },
-    /// A notification waits for the answer that tells the client of its session.
+    /// A notification waits for the answer that gives the client the id of its session.
     #[error(
         "held a notification for a session that the client does not know yet, until session/new or \
          session/fork is answered"
     )]
     HeldUpdate,
     /// Such notifications were passed on before that answer.
-    #[error("passed on notifications before the client was told of their session: {why}")]
+    #[error("passed on notifications before the answer that names their session: {why}")]
     EarlyUpdate {
         /// Why, for users.
         why: &'static str,

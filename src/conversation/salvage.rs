@@ -1,7 +1,8 @@
 //! Delivers messages that come in lines with something else: behind a window's title, beside a log
 //! line, over several lines. It is used for lines that are not JSON alone.
 //!
-//! *What only a terminal shows is not text.* Objects with nothing else around them are messages.
+//! *Escape sequences and control characters are not text.* Objects with nothing else around them
+//! are messages.
 //!
 //! *A line with other text may quote a message.* So only an answer counts there, if its request is
 //! open and it has what the schema requires of it, and only when no line of its own has brought an
@@ -237,7 +238,7 @@ fn is_result_of(method: &[u8], result: &[u8]) -> bool {
     let Some((_, required, allowed)) = RESULTS.iter().find(|one| is_known(one.0)) else {
         return false;
     };
-    // Another protocol greets with a date.
+    // The `protocolVersion` of MCP is a date in a string.
     let has = |name| {
         member(result, name).is_some_and(|value| {
             value != b"null" && (name != "protocolVersion" || value[0].is_ascii_digit())

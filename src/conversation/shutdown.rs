@@ -368,13 +368,13 @@ impl Conversation {
     /// are answered first.
     fn close_agent(&mut self, why: CloseReason, now: Instant, out: &mut Outbox) {
         self.answer_agent(&self.stopping(Delivered::Unknown), out);
-        let ends_for_good = why == CloseReason::Shutdown && self.links.client_is_parent;
-        let said = if ends_for_good {
+        let ends_for_good = why == CloseReason::Shutdown && self.links.client_on_stdio;
+        let reported = if ends_for_good {
             CloseReason::Done
         } else {
             why
         };
-        out.close(Side::Agent, said);
+        out.close(Side::Agent, reported);
         self.shutdown.stop_closed |=
             why == self.shutdown.stop_reason() && self.shutdown.exit.is_none();
         self.shutdown.unreachable[Side::Agent as usize] = true;

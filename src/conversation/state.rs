@@ -54,7 +54,7 @@ pub struct Conversation {
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Errors of ours in place of a side, in its dialect, for requests that were too long for it.
     pub(super) refused: VecDeque<(Side, Frame)>,
-    /// The longest message that each side takes, as far as it has said.
+    /// The longest message that each side takes, if it has announced that.
     pub(super) longest: [usize; 2],
     /// Stray lines since the agent's last JSON message.
     pub(super) strays: usize,
@@ -105,7 +105,8 @@ pub(super) enum Cancelled {
 /// directions end together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkTraits {
-    /// The client is the program that has started the relay, on stdin and stdout.
+    /// The client is the program that has started the relay, on stdin and stdout. A relay that is
+    /// stopped has no other one, and will not connect to the agent again.
     pub client_on_stdio: bool,
     /// The client can still receive after it has ended its stream.
     pub client_half_close: bool,
@@ -118,9 +119,6 @@ pub struct LinkTraits {
     pub agent_is_replayed: bool,
     /// The client cannot see the agent's exit in another way, so it is sent a notification.
     pub announce_exit: bool,
-    /// The client is the parent process. A relay that is stopped has no other one, and will not
-    /// connect to the agent again.
-    pub client_is_parent: bool,
     /// The agent can be started, or connected to, once more.
     pub agent_restarts: bool,
     /// The agent is reached through another relay, whose own errors are not the agent's.
@@ -432,7 +430,7 @@ impl Conversation {
             offered: None,
             namesake: None,
             session: match *method == *b"session/prompt" {
-                true => SessionHash::in_body(&frame, envelope),
+                true => SessionHash::named(&frame, envelope).unwrap_or_default(),
                 false => SessionHash::default(),
             },
             cancelled: None,

@@ -76,10 +76,15 @@ pub trait TraceAssigner: Send + fmt::Debug {
 }
 
 impl SessionHash {
-    /// The session among the members of a body.
-    pub(super) fn in_body(frame: &Frame, at: &Envelope) -> Self {
+    /// The session among the indexed members of a body.
+    fn in_body(frame: &Frame, at: &Envelope) -> Self {
         member(frame, at, "sessionId")
             .map_or_else(Self::default, |id| Self::hash(text_of(frame, id)))
+    }
+
+    /// The session that a message names, also in a body without an index.
+    pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Self> {
+        jsonrpc::named_session(frame, at).map(|id| Self::of(&id))
     }
 
     /// The session with that id.

@@ -76,7 +76,7 @@ macro_rules! limits {
 limits! {
     /// longest message of an agent we started, of the client on stdio, over ssh, and of the relay's own
     /// user at a Unix socket; beyond it: discarded, error -32056, the link closed after
-    /// `oversized-messages`; another relay is told it and does not send one
+    /// `oversized-messages`; it is announced to another relay, which does not send a longer one
     frame_from_child: Size = 64 << 20, in MESSAGE;
     /// longest message from the network otherwise; as above, but over a WebSocket: closed with 1009
     frame_from_network: Size = 16 << 20, in MESSAGE, of listeners;

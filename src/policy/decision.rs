@@ -23,8 +23,8 @@ pub struct MessagePolicy {
     roots: SessionRoots,
     /// The agent uses the files and commands of its own machine, not of the client's.
     has_own_files: bool,
-    /// The relay at the agent is told that the agent uses the client's files.
-    tells_files: bool,
+    /// It is announced to the relay at the agent that the agent uses the client's files.
+    announces_files: bool,
     folder_check: Option<FolderCheck>,
 }
 
@@ -54,7 +54,7 @@ impl MessagePolicy {
             rules,
             paths,
             has_own_files: false,
-            tells_files: false,
+            announces_files: false,
             folder_check: None,
         }
     }
@@ -67,10 +67,10 @@ impl MessagePolicy {
         self
     }
 
-    /// For an agent that uses the client's files, which the relay there does not know.
+    /// For an agent that uses the client's files, which is announced to the relay there.
     #[must_use]
-    pub const fn telling_files(mut self) -> Self {
-        self.tells_files = true;
+    pub const fn announcing_files(mut self) -> Self {
+        self.announces_files = true;
         self
     }
 
@@ -106,7 +106,7 @@ impl MessagePolicy {
                 Err(why) => return Decision::Denied(why),
             }
         }
-        if !self.restricts_calls() && !self.tells_files && self.paths.is_empty() {
+        if !self.restricts_calls() && !self.announces_files && self.paths.is_empty() {
             return Decision::Unchanged;
         }
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
@@ -160,7 +160,7 @@ impl MessagePolicy {
     ) -> Option<String> {
         match (from, at.kind, method) {
             (Side::Client, Kind::Request, "initialize") => {
-                if self.tells_files {
+                if self.announces_files {
                     body.put_text(folder_check::PLACE, folder_check::WORD);
                 }
                 let is_denied = |method: &str| self.check_method(method, true).is_err();
@@ -171,9 +171,9 @@ impl MessagePolicy {
                     self.has_own_files,
                 );
                 let hidden = (!hidden.is_empty()).then(|| hidden.join(", "));
-                match (hidden, self.tells_files) {
+                match (hidden, self.announces_files) {
                     (Some(hidden), _) => Some(format!("not announced: {hidden}")),
-                    (None, true) => Some("the relay there is told whose files are used".to_owned()),
+                    (None, true) => Some("announced whose files the agent uses".to_owned()),
                     (None, false) => None,
                 }
             }
@@ -201,7 +201,7 @@ impl MessagePolicy {
     /// Whether the rules need the body of such a message.
     fn needs_body(&self, from: Side, kind: Kind, method: &str) -> bool {
         if method == "initialize" {
-            return self.restricts_calls() || self.tells_files;
+            return self.restricts_calls() || self.announces_files;
         }
         self.rules.guarded
             && match (from, kind) {

@@ -6,8 +6,8 @@
 use crate::dialect::MessageBody;
 use crate::jsonrpc::{Envelope, Frame};
 
-/// Where the client's relay says in `initialize` that the agent uses the client's files, and the
-/// word for it. It is not passed on.
+/// The member of `initialize` with which the client's relay announces that the agent uses the
+/// client's files, and its value. It is not passed on.
 pub(super) const PLACE: &str = "/_meta/acp-relay/files";
 pub(super) const WORD: &str = "editor";
 

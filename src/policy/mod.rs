@@ -1,15 +1,15 @@
 //! The policy for messages between a client's machine and an agent elsewhere.
 //!
-//! A remote agent works on the files of its own machine, unless the user opens those *here*; and it
-//! is a foreign program that asks for files and commands. A [`MessagePolicy`]
-//! sees every canonical message and decides whether it passes unchanged, changed, or not at all:
+//! A remote agent works on the files of its own machine, unless an option gives it access to those
+//! *here*; it is a foreign program that asks for files and commands. A [`MessagePolicy`] gets every
+//! canonical message and decides whether it passes unchanged, changed, or not at all:
 //! calls are allowed or denied by method, files are confined to the folders of the session, denied
 //! capabilities are not announced, and paths are mapped to the other machine ([`PathMap`]).
 //!
 //! At the other end, the relay that starts the agent has a policy, too: [`FolderCheck`].
 //!
-//! Pure except for what [`Disk`] and the function of [`FolderCheck`] do. Messages are canonical here; which agents
-//! are remote is decided in `cli`.
+//! Pure except for what [`Disk`] and the function of [`FolderCheck`] do. Messages are canonical
+//! here; which agents are remote is decided in `cli`.
 //!
 //! # Why
 //! *Applied in the conversation, between the two translators.* A dialect can spell a call in

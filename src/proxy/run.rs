@@ -489,8 +489,8 @@ impl RelayLoop {
         })
     }
 
-    /// A client that is away cannot come back to a relay that stops, so nobody reads how its turns
-    /// end.
+    /// A client that is away cannot connect again to a relay that stops, so it does not receive the
+    /// end of its turns.
     fn shorten_drain(&mut self, client_is_away: bool) {
         let Some(drained) = self.drained.filter(|_| client_is_away) else {
             return;
@@ -590,7 +590,6 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         agent_is_child: agent.peer.kind == PeerKind::Child,
         agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
         announce_exit: client.peer.kind == PeerKind::Remote,
-        client_is_parent: client.peer.kind == PeerKind::Parent,
         agent_restarts: agent.guard.restarts(),
         agent_is_relay: agent.guard.is_relay(),
     }

@@ -44,7 +44,7 @@ pub struct Peer {
     pub principal: Option<Arc<Principal>>,
     /// The agent that it requests by name, where agents have names.
     pub wanted_agent: Option<Arc<str>>,
-    /// The longest message that it takes, as far as it has said.
+    /// The longest message that it takes, if it has announced that.
     pub longest: usize,
     /// Whether it is connected, as far as that shows, without anything in between.
     pub is_direct: bool,

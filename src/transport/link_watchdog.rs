@@ -3,7 +3,7 @@
 //!
 //! `connect` starts it when its link is open (see `resumable::watchdog`), and writes what it needs
 //! to its stdin: it is in no argument and no variable, which others can read. When its input ends
-//! before the link does, it connects once more, and says that the client has died.
+//! before the link does, it connects once more, and reports that the client has died.
 //!
 //! It has a session and a process group of its own, because some editors kill the whole group.
 
@@ -23,7 +23,7 @@ use super::resumable::{Contact, Lost, end_link};
 use super::{Endpoint, Link, ssh, websocket};
 
 /// How long it tries.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -67,12 +67,13 @@ async fn watch() -> io::Result<()> {
     }
     if let Some(lost) = lost {
         // The relay there ends the agent later if it cannot be reached.
-        let _ = timeout(PATIENCE, tell(lost)).await;
+        let _ = timeout(TIMEOUT, report(lost)).await;
     }
     Ok(())
 }
 
-async fn tell(Lost { contact, mut known }: Lost) {
+/// Tries to end the link until that is done.
+async fn report(Lost { contact, mut known }: Lost) {
     loop {
         if let Ok(carrier) = open(contact.clone()).await
             && end_link(carrier, &mut known).await

@@ -56,11 +56,7 @@ pub enum OpenErrorKind {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.endpoint, self.what)?;
-        if let Some(remedy) = &self.remedy {
-            write!(f, ". {remedy}")?;
-        }
-        Ok(())
+        write!(f, "{}: {}", self.endpoint, self.reason())
     }
 }
 
@@ -76,6 +72,14 @@ impl OpenError {
             endpoint: endpoint.to_string(),
             what: what.into(),
             remedy: None,
+        }
+    }
+
+    /// What happened and what to do, without the address.
+    pub(crate) fn reason(&self) -> String {
+        match &self.remedy {
+            Some(remedy) => format!("{}. {remedy}", self.what),
+            None => self.what.clone(),
         }
     }
 

@@ -60,7 +60,7 @@ const ALIVE: [&str; 4] = [
     "-o",
     "ServerAliveCountMax=2",
 ];
-/// What ssh says of a connection that was lost.
+/// What ssh prints when a connection is lost.
 const LOST: [&str; 4] = [
     "Connection reset by",
     "kex_exchange_identification",
@@ -113,7 +113,7 @@ pub(super) async fn connect(
     resumable::connect(link, again, contact, links, &setup.limits).await
 }
 
-/// Opens a connection for a link of an earlier process, without a question to anybody.
+/// Opens a connection for a link of an earlier process, without a question to the user.
 pub(super) async fn connect_carrier(
     to: &Endpoint,
     at: &SshEndpoint,
@@ -124,7 +124,7 @@ pub(super) async fn connect_carrier(
     is_resumable.then_some(link).ok_or_else(refused)
 }
 
-/// Starts ssh, which may ask nobody if `is_batch`; the result also says whether the other machine
+/// Starts ssh, which asks the user nothing if `is_batch`; the result also says whether the other machine
 /// speaks the protocol of links.
 async fn dial(
     to: &Endpoint,

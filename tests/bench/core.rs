@@ -19,7 +19,6 @@ const TRAITS: LinkTraits = LinkTraits {
     agent_is_child: false,
     agent_is_replayed: false,
     announce_exit: false,
-    client_is_parent: false,
     agent_restarts: false,
     agent_is_relay: false,
 };

@@ -112,7 +112,6 @@ impl Stage {
             agent_is_child: !is_given("remote agent") && !is_given("played agent"),
             agent_is_replayed: is_given("played agent"),
             announce_exit: is_given("remote client"),
-            client_is_parent: is_given("parent client"),
             agent_restarts: is_given("restarting agent"),
             agent_is_relay: is_given("relay's agent"),
         };
@@ -291,17 +290,17 @@ fn policy(lines: &[(usize, &str)]) -> Option<Box<MessagePolicy>> {
     });
     let files = Files(files.collect());
     let is_given = |name| given(lines, name).next().is_some();
-    let (own_files, told) = (is_given("own files"), is_given("told files"));
+    let (own_files, announced) = (is_given("own files"), is_given("announced files"));
     let checked = is_given("checked folders");
     let asked = rules.guarded || !rules.deny.is_empty() || !pairs.is_empty();
-    (asked || own_files || told || checked).then(|| {
+    (asked || own_files || announced || checked).then(|| {
         let disk = Box::new(files);
         let mut policy = MessagePolicy::new(rules, PathMap::new(pairs), disk);
         if own_files {
             policy = policy.with_own_files();
         }
-        if told {
-            policy = policy.telling_files();
+        if announced {
+            policy = policy.announcing_files();
         }
         if checked {
             let fault = |path: &str| (path != "/there").then(|| format!("{path} is not there"));

@@ -10,10 +10,10 @@
 
 A process of each kind is killed at random and started again, and a host is stopped (SIGSTOP); or, with --cuts, they
 are cut off from the servers by nftables. Every conversation has numbered messages in both directions and two open
-requests. Beside them, clients race for sessions. A run passes when conversations on hosts that live lose nothing, and nothing in them is doubled or
-reordered; when each request that is open on a host that was killed gets one error within the lease, and its session
-continues on another one; when no agent outlives its host; and when no session has two owners. All of it runs in a
-network of its own. Prints the seed, and a table at the end.
+requests. Beside them, clients race for sessions. A run passes when conversations on hosts that live lose nothing, and
+nothing in them is doubled or reordered; when each request that is open on a host that was killed gets one error within
+the lease, and its session continues on another one; when no agent outlives its host; and when no session has two
+owners. All of it runs in a network of its own. Prints the seed, and a table at the end.
 """
 import argparse
 import asyncio

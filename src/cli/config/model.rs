@@ -193,7 +193,7 @@ impl Config {
         links.links().is_some()
     }
 
-    /// Whether it says what becomes of the agents of lost clients.
+    /// Whether it sets what becomes of the agents of lost clients.
     pub(in crate::cli) fn has_on_disconnect(&self) -> bool {
         self.keys.get("on-disconnect").is_some()
     }

@@ -88,7 +88,6 @@ pub(super) fn retranslate(
         }
     };
     let traits = LinkTraits {
-        client_on_stdio: false,
         client_half_close: true,
         agent_half_close: true,
         agent_is_replayed: header.agent.name.starts_with("replay:"),

@@ -7,10 +7,10 @@
 //!   Writing, lists are remembered, and the agent's `models` are added beside the options again, for
 //!   clients that read nothing else.
 //! - `set_model`: `session/set_model` becomes `session/set_config_option` of the option of category
-//!   `model` that offers the id. If the agent itself offered the id in `models`, the method is
-//!   unchanged, unless the agent has answered that it does not have it; so it is if no option offers
-//!   the id and the agent offered `models`. If the agent did not, its only option of that category is set, and the agent checks
-//!   the value.
+//!   `model` that offers the id. The method is unchanged if the agent offered the id in `models` and
+//!   has not answered that it lacks the method, or if no option offers the id and the agent
+//!   offered `models`. If there were neither, the agent's only option of that category is set, and
+//!   the agent checks the value.
 //! - `models_of_options`: writing, `models` is made from that option, for clients that read it.
 //! - `models_update`: a vendor's list of models becomes a `config_option_update`.
 //! - `mode_option`: a client that receives config options uses them in place of `modes` (see the

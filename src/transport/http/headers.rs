@@ -45,7 +45,7 @@ pub(super) fn time(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-/// The longest message that the sender of these takes, as far as it has said.
+/// The longest message that the sender of these takes, if it has announced that.
 pub(in crate::transport) fn longest(headers: &HeaderMap) -> usize {
     let value = headers
         .get(MAX_MESSAGE)

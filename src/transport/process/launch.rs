@@ -48,7 +48,7 @@ pub struct Launch {
     /// Whether it gets no more of the relay's environment than every program needs: `HOME`, `LANG`,
     /// `LC_*`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `USER`.
     pub bare: bool,
-    /// How long it may run without another word from the relay, if that is bounded.
+    /// How long it may run without a renewal by the relay, if that is bounded.
     pub lease: Option<Lease>,
 }
 

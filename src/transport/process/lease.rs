@@ -1,4 +1,4 @@
-//! How long an agent may run without another word from the relay.
+//! How long an agent may run without a renewal by the relay.
 //!
 //! Where another machine may get an agent's session after some time, the agent has to end by then, also
 //! if this relay is stopped (SIGSTOP) and cannot end it. So its watchdog knows the time, and each
@@ -27,23 +27,24 @@ struct State {
 }
 
 impl Lease {
-    /// The agent may run until then, whatever was said before.
+    /// The agent may run until then. Replaces the time that was set before.
     pub fn extend(&self, until: Instant) {
         let mut state = self.0.lock();
         state.until = Some(until);
-        state.tell();
+        state.send();
     }
 
     /// The process at the other end of the socket to its watchdog has this lease.
     pub(super) fn bind(&self, control: &Arc<UnixStream>) {
         let mut state = self.0.lock();
         state.control = Arc::downgrade(control);
-        state.tell();
+        state.send();
     }
 }
 
 impl State {
-    fn tell(&self) {
+    /// Sends the time that is left to the watchdog, if both are known.
+    fn send(&self) {
         if let (Some(until), Some(control)) = (self.until, self.control.upgrade()) {
             let left = until.saturating_duration_since(Instant::now());
             let units = (left.as_millis() / UNIT.as_millis()).min((u8::MAX - FIRST).into());

@@ -9,8 +9,8 @@
 //! It is in the session of the relay, as the agent is, and in a process group of its own.
 //!
 //! Its stdin is a socket. The relay sends the agent's ends of its pipes, and then a byte for each
-//! signal to send: its number, and one for each time that it grants (see `lease`). The watchdog sends the agent's process id, or the negated error of
-//! the operating system, and later the status with which the agent exited, as wait(2) has it.
+//! signal to send: its number, and one for each time that it grants (see `lease`). The watchdog
+//! sends the agent's process id, or the negated error of the operating system, and later the status with which the agent exited, as wait(2) has it.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};

@@ -24,8 +24,8 @@ use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
 
 /// How much higher the numbers of attachments are that another process begins.
 const LATER: u64 = 1 << 32;
-/// Time for the greeting of one.
-const TOLD_WITHIN: Duration = Duration::from_secs(10);
+/// Time to open one and be accepted.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two warnings of an outage that lasts.
 const REMINDER: Duration = Duration::from_secs(60);
 
@@ -44,7 +44,7 @@ pub(super) struct Dialer {
     backoff: Backoff,
     /// Why the last connection was lost, and when a warning was last logged.
     lost: String,
-    told: Instant,
+    warned: Instant,
     /// How long connections may be refused before the relay there counts as gone, and since when
     /// all were.
     refused_grace: Option<Duration>,
@@ -114,7 +114,7 @@ impl Dialer {
             },
             backoff: Backoff::default(),
             lost: String::new(),
-            told: Instant::now(),
+            warned: Instant::now(),
             refused_grace: welcome.direct.then_some(refused_grace),
             refused_since: None,
             step: Step::Attached,
@@ -126,7 +126,7 @@ impl Dialer {
     /// The attachment was lost: the next one is to be gotten, soon if it was good.
     pub(super) fn restart(&mut self, why: &str, was_good: bool) {
         self.lost = why.to_owned();
-        self.told = Instant::now();
+        self.warned = Instant::now();
         self.refused_since = None;
         if was_good {
             self.backoff.reset();
@@ -182,8 +182,8 @@ impl Dialer {
     }
 
     fn try_again(&mut self, why: &str, after: Option<Duration>) {
-        if self.told.elapsed() >= REMINDER {
-            self.told = Instant::now();
+        if self.warned.elapsed() >= REMINDER {
+            self.warned = Instant::now();
             tracing::warn!("not connected again yet, and the agent is awaited: {why}");
         } else {
             tracing::info!("not connected again yet: {why}");
@@ -236,9 +236,9 @@ impl Dialer {
                     "the server there keeps no links any more".to_owned(),
                 ))),
                 Err(error) if error.kind == OpenErrorKind::Forbidden => {
-                    Err(Fault::Never(LinkError::Forbidden(error.to_string())))
+                    Err(Fault::Never(LinkError::Forbidden(error.reason())))
                 }
-                Err(error) if error.is_refused() => Err(Fault::Refused(error.to_string())),
+                Err(error) if error.is_refused() => Err(Fault::Refused(error.reason())),
                 Err(error) => Err(Fault::Again(error.to_string(), None)),
             }
         }));
@@ -268,9 +268,9 @@ impl Known {
 
 /// Ends a link whose client was killed, over a new connection. Whether that is done, or cannot be.
 pub(in crate::transport) async fn end_link(carrier: Link, known: &mut Known) -> bool {
-    // The client may have begun attachments that it has told nobody of.
+    // The client may have begun attachments that it has not reported to this process.
     known.generation += LATER;
-    let (mut carrier, _) = match greet(carrier, known.hello(0, 0), TOLD_WITHIN).await {
+    let (mut carrier, _) = match greet(carrier, known.hello(0, 0), END_TIMEOUT).await {
         Ok(greeted) => greeted,
         Err(Fault::Again(..) | Fault::Refused(_)) => return false,
         Err(Fault::Never(_)) => return true,

@@ -246,7 +246,7 @@ fn attach(
         ..welcome
     };
     let greeting = encode(&Header::Welcome(Box::new(welcome)));
-    // One who only ends the link knows no number.
+    // A process that only ends the link does not know the number.
     let peer_rx = match hello.rx {
         0 => end.state.sent().first(),
         known => known,

@@ -5,8 +5,8 @@
 //! [`Link`](super::Link) of it. The client's end is made by `connect`, and connects again with
 //! `dialer`, which `network` wakes after sleep and when the network has changed; `outages` is what is
 //! logged of that. The server's end is made by [`Links`], which finds it for a client that comes
-//! back. `watchdog` starts the process that ends a link whose client is killed. `wire` is what both write, `stats` what is counted. The numbers, and what they mean, are in
-//! [`crate::link`].
+//! back. `watchdog` starts the process that ends a link whose client is killed. `wire` is what both
+//! write, `stats` what is counted. The numbers, and what they mean, are in [`crate::link`].
 //!
 //! # Why
 //!

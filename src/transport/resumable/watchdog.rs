@@ -1,4 +1,4 @@
-//! Starts the process that ends a link if this one is killed, and tells it how.
+//! Starts the process that ends a link if this one is killed, and sends it what it needs for that.
 //!
 //! It gets a line for each connection of the link: JSON of a [`Lost`], or `null` once the link is
 //! over. If its input ends after another line, this process was killed.
@@ -46,14 +46,18 @@ impl LinkWatchdog {
     pub(super) fn start(contact: ContactSource, known: &Known) -> Option<Self> {
         let (socket, input) = match pair() {
             Ok(pair) => pair,
-            Err(error) => return warn(&error),
+            Err(error) => {
+                warn(&error);
+                return None;
+            }
         };
         let mut watchdog = Self { contact, socket };
         watchdog.update(known);
         // Starting a process takes a millisecond, in which the conversation begins.
         tokio::task::spawn_blocking(move || {
-            let started = process::start_outliving(SUBCOMMAND, input.into());
-            started.unwrap_or_else(|error| warn(&error).unwrap_or_default())
+            if let Err(error) = process::start_outliving(SUBCOMMAND, input.into()) {
+                warn(&error);
+            }
         });
         Some(watchdog)
     }
@@ -82,10 +86,9 @@ fn pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
     Ok((socket, input))
 }
 
-fn warn<T>(error: &io::Error) -> Option<T> {
+fn warn(error: &io::Error) {
     tracing::warn!(
         "no process ends the agent there if this one is killed ({error}); it is then kept for \
          --limit reconnect-grace of the relay there"
     );
-    None
 }

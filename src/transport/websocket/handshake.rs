@@ -30,7 +30,7 @@ pub struct Opened {
     pub begun: Bytes,
     /// Whether the server has chosen the subprotocol that was offered.
     pub is_chosen: bool,
-    /// The longest message that the server takes, as far as it has said.
+    /// The longest message that the server takes, if it has announced that.
     pub longest: usize,
 }
 

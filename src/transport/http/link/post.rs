@@ -27,7 +27,7 @@ use crate::transport::http::client::{NoResponse, ServerRefusal, discard, read_bo
 use crate::transport::http::headers::{self, CONNECTION_ID, content_type, is_type};
 use crate::transport::http::queue::Queue;
 
-/// The longest text of an error that is told again, in characters.
+/// The longest text of an error that is repeated, in characters.
 const MAX_REASON: usize = 500;
 
 /// How long a server may take for the status of a POST. `initialize` may start the agent.

@@ -58,8 +58,8 @@ pub(super) struct Stream {
     pool_token: CancellationToken,
     /// It was requested before.
     requested: bool,
-    /// It was opened again although its server numbers no events, which was told.
-    is_gap_told: bool,
+    /// It was opened again although its server numbers no events, and a warning was logged.
+    is_gap_logged: bool,
 }
 
 /// How the reading of a stream ended.
@@ -130,7 +130,7 @@ impl Stream {
             scanner: Scanner::new(Arc::clone(&shared.client.limits)),
             pool_token: shared.client.pool_token(),
             requested: false,
-            is_gap_told: false,
+            is_gap_logged: false,
         }
     }
 
@@ -175,7 +175,7 @@ impl Stream {
                     true => PAUSE,
                     false => (usual * 2).min(MAX_WAIT),
                 };
-                if !std::mem::replace(&mut self.is_gap_told, true) {
+                if !std::mem::replace(&mut self.is_gap_logged, true) {
                     let to = &self.shared.to;
                     tracing::warn!(
                         %to,
