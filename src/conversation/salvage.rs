@@ -174,6 +174,11 @@ impl Conversation {
                 self.take_line(from, frame, now, out);
             }
         }
+        self.count_offers();
+    }
+
+    /// Forgets the offers whose requests have got another answer.
+    fn count_offers(&mut self) {
         let open = self.pending.iter().flat_map(|asked| asked.iter());
         let offers = open.filter_map(|(_, open)| Some(open.offered.as_ref()?.1));
         self.salvage.offers = offers.collect();
@@ -197,6 +202,9 @@ impl Conversation {
         let Scanned::Message(at) = scan(&frame, &self.limits) else {
             return false;
         };
+        if self.salvage.offers.len() >= MAX_OFFERS {
+            self.count_offers();
+        }
         let Some(open) = self.pending[from.other() as usize].get_mut(at.id(&frame)) else {
             return false;
         };
@@ -208,7 +216,10 @@ impl Conversation {
         if at.kind != Kind::Result || is_quoted || !is_result_of(&open.method, result) {
             return false;
         }
-        if open.offered.is_none() && self.salvage.offers.len() < MAX_OFFERS {
+        if open.offered.is_none() {
+            if self.salvage.offers.len() >= MAX_OFFERS {
+                return false;
+            }
             open.offered = Some((frame, now + WAIT));
             self.salvage.offers.push(now + WAIT);
         }

@@ -196,6 +196,36 @@ fn a_thousand_lines_and_64_mib_that_are_never_complete_are_bounded() {
 }
 
 #[test]
+fn an_answer_beside_text_beyond_those_that_may_wait_becomes_an_error() {
+    let limits = Limits {
+        invalid_messages: usize::MAX,
+        ..Limits::default()
+    };
+    let mut stage = Stage::new(limits, true);
+    for id in 0..66 {
+        stage.ask(Side::Client, &json!(id), "session/prompt");
+    }
+    let answer =
+        |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"stopReason":"end_turn"}}}}"#);
+    let beside_text = |id| format!("{} (done)", answer(id));
+    for id in 0..64 {
+        stage.receive(Side::Agent, beside_text(id).as_bytes());
+    }
+    assert!(stage.sent(Side::Client).is_empty());
+    stage.receive(Side::Agent, beside_text(64).as_bytes());
+    let sent = stage.sent(Side::Client);
+    let error = json!({"id": 64, "error": -32700});
+    assert!(sent.len() == 1 && is_as(&error, &sent[0]), "{sent:?}");
+    // One whose answer has come in a line of its own takes no room.
+    stage.receive(Side::Agent, answer(0).as_bytes());
+    assert_eq!(stage.sent(Side::Client), [answer(0)]);
+    stage.receive(Side::Agent, beside_text(65).as_bytes());
+    assert!(stage.sent(Side::Client).is_empty());
+    stage.wait(LATER);
+    assert_eq!(stage.sent(Side::Client).len(), 64);
+}
+
+#[test]
 fn a_line_of_many_objects_is_bounded() {
     let mut stage = Stage::new(Limits::default(), true);
     stage.receive(Side::Agent, &br#"{"method":"_a"}"#.repeat(100_000));
