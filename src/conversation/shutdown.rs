@@ -233,6 +233,7 @@ impl Conversation {
         self.dialects.set_time(now);
         self.answer_cancelled(now, out);
         self.expire_version_timers(now, out);
+        self.settle_updates(now, out);
         self.expire_updates(now, out);
         self.expire_salvage(None, now, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
