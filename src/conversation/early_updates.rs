@@ -12,13 +12,27 @@ use super::summary::SessionHash;
 use super::{Note, Outbox};
 use crate::jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
 
+/// Open requests that make a session, for each of which is looked with every message. Beyond it
+/// nothing is held.
+const MAX_CREATING: usize = 64;
+
 impl Conversation {
     /// Takes from a request of the client which session it knows, and whether it makes one.
-    pub(super) fn note_session(&mut self, frame: &Frame, at: &Envelope) {
+    pub(super) fn note_session(
+        &mut self,
+        frame: &Frame,
+        at: &Envelope,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
         self.early.learn(SessionHash::named(frame, at));
         let creates = at.has_method(frame, "session/new") || at.has_method(frame, "session/fork");
         if creates && !self.limits.hold_updates.is_zero() && !self.links.agent_is_replayed {
-            self.early.creating.push(at.id(frame).to_owned());
+            if self.early.creating.len() < MAX_CREATING {
+                self.early.creating.push(at.id(frame).to_owned());
+            } else if !self.early.passes {
+                self.stop_holding("too many requests make a session", now, out);
+            }
         }
     }
 

@@ -439,7 +439,7 @@ impl Conversation {
             Ok(()) if is_held => return out.extend_summaries(summary),
             Ok(()) => {
                 match from {
-                    Side::Client => self.note_session(&frame, envelope),
+                    Side::Client => self.note_session(&frame, envelope, now, out),
                     Side::Agent => self.release_before(&frame, envelope, now, out),
                 }
                 let marked = self.mark(summary.as_ref(), &frame, envelope);

@@ -95,6 +95,48 @@ fn play(steps: &[Step], limits: &Arc<Limits>) -> [Vec<Value>; 2] {
     [sent, received]
 }
 
+/// The names of the notes and the count of frames for the client after a message.
+fn after(core: &mut Conversation, from: Side, message: &Value) -> (Vec<&'static str>, usize) {
+    let mut out = Outbox::new(&Limits::default());
+    let frame = Frame::from(message.to_string().into_bytes());
+    core.handle_frame(from, frame, Instant::now(), &mut out);
+    let notes = std::iter::from_fn(|| out.pop_note()).map(|note| note.name());
+    let notes = notes.collect();
+    (notes, std::iter::from_fn(|| out.pop(Side::Client)).count())
+}
+
+#[test]
+fn nothing_is_held_while_too_many_sessions_are_made() {
+    let limits = Arc::new(Limits::default());
+    let (traits, dialects) = (LinkTraits::default(), DialectOptions::default());
+    let mut core = Conversation::new(limits, traits, dialects);
+    let make = |id| json!({"jsonrpc": "2.0", "id": id, "method": "session/new"});
+    let update = json!({"jsonrpc": "2.0", "method": "_x", "params": {"sessionId": "s"}});
+    for id in 0..64 {
+        after(&mut core, Side::Client, &make(id));
+    }
+    assert_eq!(
+        after(&mut core, Side::Agent, &update),
+        (vec!["held_update"], 0)
+    );
+    // What waits goes on, and nothing more waits.
+    assert_eq!(
+        after(&mut core, Side::Client, &make(64)),
+        (vec!["early_update"], 1)
+    );
+    assert_eq!(after(&mut core, Side::Client, &make(65)), (vec![], 0));
+    assert_eq!(after(&mut core, Side::Agent, &update), (vec![], 1));
+    for id in 0..66 {
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"sessionId": format!("s{id}")}});
+        assert_eq!(after(&mut core, Side::Agent, &answer), (vec![], 1));
+    }
+    after(&mut core, Side::Client, &make(66));
+    assert_eq!(
+        after(&mut core, Side::Agent, &update),
+        (vec!["held_update"], 0)
+    );
+}
+
 /// The session of a message of the agent.
 fn session(message: &Value) -> Option<&Value> {
     message.pointer("/params/sessionId")
