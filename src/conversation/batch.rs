@@ -88,7 +88,14 @@ impl Conversation {
         for batch in done.filter(|batch| !batch.answers.is_empty()) {
             let answers: Vec<_> = batch.answers.iter().map(Frame::as_bytes).collect();
             let array = [&b"["[..], &answers.join(&b','), b"]"].concat();
-            out.send(to, Frame::from(array));
+            if array.len() <= self.longest[to as usize] {
+                out.send(to, Frame::from(array));
+                continue;
+            }
+            // Each alone is within what that side takes.
+            for answer in batch.answers {
+                out.send(to, answer);
+            }
         }
     }
 }
