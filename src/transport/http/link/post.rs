@@ -177,9 +177,14 @@ impl Shared {
 
     /// Posts one message of an open connection.
     async fn send_message(self: &Arc<Self>, message: &Outgoing) -> Result<Flow, Failure> {
-        if *self.is_cut.borrow() {
-            let mut is_cut = self.is_cut.subscribe();
-            let _ = timeout(OPEN_TIMEOUT, is_cut.wait_for(|is_cut| !is_cut)).await;
+        if *self.cut.borrow() > 0 {
+            let mut cut = self.cut.subscribe();
+            // Also a stream that is cut during the wait is opened soon.
+            let none_is_cut = cut.wait_for(|&cut| {
+                self.awaited.send_replace(());
+                cut == 0
+            });
+            let _ = timeout(stream::PAUSE + OPEN_TIMEOUT, none_is_cut).await;
         }
         let session = message
             .envelope

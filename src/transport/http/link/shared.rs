@@ -57,8 +57,11 @@ pub(super) struct Shared {
     pub(super) next_post: AtomicU64,
     /// The longest time between two keep-alives on a silent stream, once that is known.
     pub(super) keepalive: Mutex<Option<Duration>>,
-    /// A stream is being opened again: a message that is posted now could have its answer lost.
-    pub(super) is_cut: watch::Sender<bool>,
+    /// How many streams are being opened again: a message that is posted now could have its answer
+    /// lost.
+    pub(super) cut: watch::Sender<usize>,
+    /// Changes when a message waits for these.
+    pub(super) awaited: watch::Sender<()>,
     /// The tasks that read sessions' streams.
     pub(super) session_streams: TaskTracker,
     /// Cancelled when the link has ended, for whatever reason.
@@ -120,7 +123,8 @@ impl Shared {
             server_grace: OnceLock::new(),
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
-            is_cut: watch::channel(false).0,
+            cut: watch::channel(0).0,
+            awaited: watch::channel(()).0,
             session_streams: TaskTracker::new(),
             ended: CancellationToken::new(),
         }

@@ -33,8 +33,9 @@ const MAX_STREAMS: usize = 256;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream that cannot be opened is tried.
 const GIVE_UP: Duration = Duration::from_secs(30);
-/// The pause before a stream is opened again when the server names none; doubled each time.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The pause before a stream is opened again when the server names none; doubled each time. A
+/// message that waits for the stream ends a longer one.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 /// Longest of these: servers keep a client that is gone for half a minute or so, and one that comes
 /// when the network is back must not be too late.
 const MAX_PAUSE: Duration = Duration::from_secs(4);
@@ -60,6 +61,22 @@ pub(super) struct Stream {
     requested: bool,
     /// It was opened again although its server numbers no events, and a warning was logged.
     is_gap_logged: bool,
+}
+
+/// A stream that is being opened again is counted while this exists.
+struct Cut(Arc<Shared>);
+
+impl Cut {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.cut.send_modify(|cut| *cut += 1);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        self.0.cut.send_modify(|cut| *cut -= 1);
+    }
 }
 
 /// How the reading of a stream ended.
@@ -163,6 +180,8 @@ impl Stream {
                     (false, how)
                 }
             };
+            // Subscribed before the stream counts as cut, so that no message is missed.
+            let (awaited, mut cut) = (self.shared.awaited.subscribe(), None);
             if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
                 // The next message of a session opens its stream.
                 let is_opened_again = self.session.is_some() && is_clean;
@@ -170,7 +189,7 @@ impl Stream {
                 if is_opened_again || is_elephant || !self.shared.sessions().is_idle() {
                     return self.handle_lost(is_clean, &how);
                 }
-                self.shared.is_cut.send_replace(true);
+                cut = Some(Cut::new(&self.shared));
                 usual = match opened.elapsed() > MAX_WAIT {
                     true => PAUSE,
                     false => (usual * 2).min(MAX_WAIT),
@@ -192,8 +211,8 @@ impl Stream {
                 false => Duration::ZERO,
                 true => self.pause(usual, self.events.retry()),
             };
-            let reopened = self.reopen(pause, &how, lost).await;
-            self.shared.is_cut.send_replace(false);
+            let reopened = self.reopen(pause, awaited, &how, lost).await;
+            drop(cut);
             body = match reopened {
                 Ok(again) => again,
                 Err(_) if is_clean => return self.handle_lost(true, &how),
@@ -209,13 +228,15 @@ impl Stream {
     async fn reopen(
         &mut self,
         pause: Duration,
+        mut awaited: watch::Receiver<()>,
         how: &str,
         lost: Instant,
     ) -> Result<Incoming, String> {
         let (to, grace) = (self.shared.to.clone(), self.shared.grace());
         let is_own = self.session.is_none();
         let opening = async {
-            sleep(pause).await;
+            sleep(pause.min(PAUSE)).await;
+            let _ = timeout(pause.saturating_sub(PAUSE), awaited.changed()).await;
             self.open_with_retries(lost).await
         };
         tokio::pin!(opening);
