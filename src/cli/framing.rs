@@ -4,6 +4,10 @@ use clap::ValueEnum;
 
 use crate::jsonrpc::framing::Framing;
 
+/// For a person whose agent does not answer.
+pub(super) const HINT: &str =
+    "If the agent waits for Content-Length headers, it needs `--agent-framing content-length`";
+
 /// How a byte stream is divided into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FramingChoice {

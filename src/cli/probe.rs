@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::runtime;
+use super::{framing, runtime};
 use crate::jsonrpc::printable;
 
 /// How long an agent may take to answer; some start a runtime and look for updates first.
@@ -49,7 +49,10 @@ async fn one(agent: Vec<OsString>) -> Answer {
     let output = timeout(TIMEOUT, command.output());
     let output = output.await.map_err(|_| {
         let seconds = TIMEOUT.as_secs();
-        format!("it did not answer initialize within {seconds} seconds")
+        format!(
+            "it did not answer initialize within {seconds} seconds. {}",
+            framing::HINT
+        )
     })?;
     let output = output.map_err(|fault| fault.to_string())?;
     let about = output.stdout.split(|byte| *byte == b'\n').next();
@@ -58,7 +61,11 @@ async fn one(agent: Vec<OsString>) -> Answer {
         Some(about) => {
             let text = |member: &str| about["result"]["agentInfo"][member].as_str().unwrap_or("");
             let who = format!("{} {}", text("name"), text("version"));
-            Ok(printable(who.trim().as_bytes()))
+            let who = printable(who.trim().as_bytes());
+            Ok(match about["framing"].as_str() {
+                Some(framing) => format!("{who}; it needs `--agent-framing {framing}`"),
+                None => who,
+            })
         }
         None => {
             let said = String::from_utf8_lossy(&output.stderr);

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use hyper::http::Extensions;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, Inherited, Launch, Link, OpenError, RequestHeaders};
@@ -73,6 +74,9 @@ pub struct Setup {
     pub limits: Arc<Limits>,
     /// The framing of byte streams; detected from the peer's first bytes if not given.
     pub framing: Option<Framing>,
+    /// Notified every 15 s while an agent's process that was sent a message writes nothing, if its
+    /// framing is not given. Without it the log says so after 5 s.
+    pub silence: Option<Arc<Notify>>,
     /// Authenticates clients.
     pub gate: Gate,
     /// Whether only public addresses are connected over TCP, for URLs from other machines.

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub(super) use read::Opening;
 pub use read::Reader;
 pub use write::Writer;
 
@@ -25,10 +26,13 @@ where
     W: AsyncWrite + Send + Unpin,
 {
     let framing = setup.framing.map_or_else(OnceLock::new, OnceLock::from);
-    let framing = Arc::new(framing);
+    let opening = Arc::new(Opening {
+        framing,
+        ..Opening::default()
+    });
     (
-        Reader::new(reader, framing.clone(), max, setup),
-        Writer::new(writer, framing),
+        Reader::new(reader, Arc::clone(&opening), max, setup),
+        Writer::new(writer, opening),
     )
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::agent::scripted;
+use crate::support::agent::{scripted, with_headers};
 use crate::support::program::relay;
 
 /// A home directory with its state directory, and a folder of programs.
@@ -163,4 +163,18 @@ fn the_list_of_agents_says_which_answer() {
     let error = one("claude")["error"].as_str().unwrap();
     assert!(error.contains("exit code 1"), "{error}");
     assert_eq!(one("gemini")["answers"], Value::Null);
+}
+
+#[test]
+fn an_agent_that_waits_for_a_header_answers_with_the_option_it_needs() {
+    let home = Home::new();
+    home.agent("goose", &with_headers(""));
+    let (_, found) = home.doctor();
+    let goose = found.iter().find(|[area, ..]| area == "agents").unwrap();
+    let text = "goose answers: headers 3; it needs `--agent-framing content-length`";
+    assert_eq!(goose[2], text);
+    let output = home.run(&["agents", "list", "--probe"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let text = "answers: headers 3; it needs `--agent-framing content-length`";
+    assert!(printed.contains(text), "{printed}");
 }

@@ -1,11 +1,12 @@
 //! `acp-relay try`: at a terminal as a person uses it, and from a script.
 
 use std::ffi::OsString;
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::agent::scripted;
+use crate::support::agent::{scripted, with_headers};
 use crate::support::program::{relay, run_on};
 use crate::support::terminal::Terminal;
 
@@ -268,4 +269,89 @@ fn control_characters_of_the_agent_do_not_reach_the_terminal() {
     );
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("\\u009b31m\\u202e"), "{printed:?}");
+}
+
+/// `try` with these arguments and this agent: its exit code, stdout, and stderr.
+fn tried(args: &[&str], agent: &[String]) -> (Option<i32>, String, String) {
+    let agent = agent.iter().map(String::as_str);
+    let args: Vec<&str> = ["try"]
+        .into_iter()
+        .chain(args.iter().copied())
+        .chain(["--"])
+        .chain(agent)
+        .collect();
+    let output = run_on(&args, b"");
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code(), stdout, stderr)
+}
+
+const OPTION: &str = "--agent-framing content-length";
+
+#[test]
+fn an_agent_that_waits_for_a_header_is_started_a_second_time_with_headers() {
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            // What it writes when it starts does not count for ever.
+            let (code, stdout, stderr) = tried(&["go"], &with_headers("a banner\n"));
+            assert_eq!(code, Some(0), "{stdout}{stderr}");
+            for line in [
+                "headers 3, protocol",
+                "◀ end_turn",
+                "needed option      --agent-framing",
+            ] {
+                assert!(stdout.contains(line), "{line}: {stdout}");
+            }
+            assert!(stderr.contains("a second time"), "{stderr}");
+        });
+        threads.spawn(|| {
+            let (code, stdout, stderr) = tried(&["--json", "go"], &with_headers(""));
+            assert_eq!(code, Some(0), "{stdout}{stderr}");
+            let events: Vec<Value> = stdout
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            for event in [events.first(), events.last()] {
+                assert_eq!(event.unwrap()["framing"], "content-length", "{stdout}");
+            }
+        });
+    });
+}
+
+#[test]
+fn an_agent_with_a_chosen_framing_is_started_once() {
+    let chosen = ["--agent-framing", "content-length", "go"];
+    let (code, stdout, stderr) = tried(&chosen, &with_headers(""));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(!stdout.contains(OPTION), "{stdout}");
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn a_silent_agent_that_takes_no_headers_goes_on() {
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let slow = json!([{ "sleep": 17 }, { "result": { "protocolVersion": 1 } }]);
+            let (code, stdout, stderr) = tried(
+                &["go"],
+                &scripted(&[
+                    ("initialize", slow),
+                    (
+                        "session/prompt",
+                        json!([{ "result": { "stopReason": "end_turn" } }]),
+                    ),
+                ]),
+            );
+            assert_eq!(code, Some(0), "{stdout}{stderr}");
+            assert!(!stdout.contains(OPTION), "{stdout}");
+        });
+        threads.spawn(|| {
+            let fails = ["sh", "-c", "sleep 17; exit 3"].map(str::to_owned);
+            let (code, stdout, stderr) = tried(&["go"], &fails);
+            assert_eq!(code, Some(1), "{stdout}{stderr}");
+            let last = stderr.lines().last().unwrap();
+            assert!(last.contains("exit code 3"), "{last}");
+            assert!(last.contains(OPTION), "{last}");
+        });
+    });
 }

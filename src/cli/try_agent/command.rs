@@ -1,5 +1,6 @@
 //! The command line of `acp-relay try`.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -8,21 +9,25 @@ use std::sync::Arc;
 
 use clap::Args;
 use parking_lot::Mutex;
-use tokio::io::{duplex, split};
+use serde_json::Value;
+use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::report::{Observations, Report, Watcher};
 use super::screen::Screen;
-use super::session::{Permission, Session};
+use super::session::{Permission, Session, introduction};
 use crate::cli::common::Common;
 use crate::cli::connect::Prepared;
-use crate::cli::conversation::run_conversation;
+use crate::cli::conversation::{connect_agent, run_conversation};
 use crate::cli::policy::PolicyArgs;
-use crate::cli::rpc_client::{Closed, RpcClient};
-use crate::cli::{console, exit, runtime, shutdown, target};
+use crate::cli::rpc_client::{Closed, Failure, RpcClient};
+use crate::cli::{console, exit, framing, runtime, shutdown, stderr, target};
+use crate::jsonrpc::framing::Framing;
 use crate::observe::Observers;
-use crate::proxy::StopSignals;
-use crate::transport::{Link, Peer, PeerKind, stream};
+use crate::proxy::{End, StopSignals};
+use crate::transport::{Link, Peer, PeerKind, Setup, stream};
 
 /// Examples of `try`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -40,6 +45,8 @@ does not let you in; others as `acp-relay --help` lists them.";
 
 /// Bytes that wait between the client and the relay.
 const PIPE: usize = 64 << 10;
+/// Spans of 15 s in which an agent may write nothing before it answers `initialize`.
+const MAX_SILENT_SPANS: usize = 8;
 
 /// Arguments of `try`.
 #[derive(Debug, Args)]
@@ -112,6 +119,7 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
         false => Permission::Reject,
     });
     let cwd = args.cwd.or_else(|| std::env::current_dir().ok());
+    let cwd = cwd.unwrap_or_default();
     // The first signal cancels a turn; the second one, or one between turns, stops the relay.
     let asked = StopSignals::default();
     shutdown::watch(asked.clone(), None)?;
@@ -119,7 +127,10 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
         requested: asked.forced.clone(),
         ..StopSignals::default()
     };
-    let prepared = Prepared::new(target, args.common, stop).await?;
+    let mut prepared = Prepared::new(target, args.common, stop).await?;
+    let silence = Arc::new(Notify::new());
+    prepared.context.agent.silence = Some(Arc::clone(&silence));
+    let prepared = Arc::new(prepared);
     let reached = asked.requested.run_until_cancelled(prepared.reach()).await;
     let link = match reached {
         None => {
@@ -139,47 +150,50 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     };
     let context = &prepared.context;
     let _sweeper = context.sweep();
-    let policy = prepared.policy(PolicyArgs::default(), &link);
-    let (ours, relays) = duplex(PIPE);
-    let observations = Arc::new(Mutex::new(Observations::default()));
-    let observers = Observers::default().with(Watcher::new(Arc::clone(&observations)));
-    let relay = run_conversation(
-        client_link(relays, &prepared),
-        link,
-        policy,
-        context,
-        None,
-        observers,
-    );
+    let mut conversation = Conversation::start(link, &prepared);
     let mut screen = Screen::new(args.json);
-    let client = async {
-        let (from, to) = split(ours);
-        let mut session =
-            Session::new(&mut screen, &asked.requested, permission, args.authenticate);
-        let cwd = cwd.unwrap_or_default();
-        // The client's end of the pipe is dropped with it, which ends the conversation.
-        let client = RpcClient::new(from, to);
-        session
-            .run(client, &cwd, prompt, at_terminal, &observations)
-            .await
+    let mut session = Session::new(&mut screen, &asked.requested, permission, args.authenticate);
+    let tried_headers = Cell::new(false);
+    let about = session.call(&mut conversation.client, "initialize", introduction());
+    let answered = tokio::select! {
+        about = about => about.map(|about| (about, None)),
+        second = try_headers(&prepared, &silence, &tried_headers) => second,
     };
-    let (end, outcome) = tokio::join!(relay, client);
+    let hint = match &answered {
+        Err(_) if tried_headers.get() => format!(". {}", framing::HINT),
+        _ => String::new(),
+    };
+    let outcome = match answered {
+        Ok((about, second)) => {
+            // The first process ends here, if there is a second one.
+            conversation = second.unwrap_or(conversation);
+            let (client, seen) = (conversation.client, &conversation.observations);
+            let run = session.run(client, &about, &cwd, prompt, at_terminal, seen);
+            run.await
+        }
+        Err(failure) => {
+            drop(conversation.client);
+            Err(failure)
+        }
+    };
+    let end = conversation.relay.await;
+    let end = end.map_err(|fault| exit::fail(exit::SYSTEM, &fault))?;
     if let Some(traces) = &context.traces {
         traces.finish();
     }
-    screen.report(&Report::new(&end.counts, &observations.lock()));
+    screen.report(&Report::new(&end.counts, &conversation.observations.lock()));
     let of_end = exit::of_end(&end, &context.stop, context.is_strict(), None);
     let code = match outcome {
         // The relay knows why.
         Err(failure) if failure.is::<Closed>() || end.refused.is_some() => {
-            screen.fail(&failure.to_string());
+            screen.fail(&format!("{failure}{hint}"));
             match of_end == ExitCode::SUCCESS {
                 true => ExitCode::from(exit::VIOLATIONS),
                 false => of_end,
             }
         }
         Err(failure) => {
-            screen.fail(&failure.to_string());
+            screen.fail(&format!("{failure}{hint}"));
             ExitCode::from(exit::VIOLATIONS)
         }
         Ok(outcome) => ExitCode::from(outcome.code()),
@@ -187,8 +201,75 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     Ok(screen.done(code))
 }
 
+/// A conversation of this client with an agent that was started.
+struct Conversation {
+    client: RpcClient<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>,
+    relay: AbortOnDropHandle<End>,
+    observations: Arc<Mutex<Observations>>,
+}
+
+impl Conversation {
+    fn start(link: Link, prepared: &Arc<Prepared>) -> Self {
+        let policy = prepared.policy(PolicyArgs::default(), &link);
+        let (ours, relays) = duplex(PIPE);
+        let observations = Arc::new(Mutex::new(Observations::default()));
+        let observers = Observers::default().with(Watcher::new(Arc::clone(&observations)));
+        let client = client_link(relays, prepared);
+        let prepared = Arc::clone(prepared);
+        let relay = tokio::spawn(async move {
+            run_conversation(client, link, policy, &prepared.context, None, observers).await
+        });
+        let (from, to) = split(ours);
+        // The client's end of the pipe is dropped with it, which ends the conversation.
+        Self {
+            client: RpcClient::new(from, to),
+            relay: AbortOnDropHandle::new(relay),
+            observations,
+        }
+    }
+}
+
+/// Starts an agent that writes nothing a second time, beside the first process, which may only be
+/// slow, and sends it Content-Length headers: they are what some agents wait for. Ready with the
+/// answer of the second process, or when the first one has been silent for too long.
+async fn try_headers(
+    prepared: &Arc<Prepared>,
+    silence: &Notify,
+    tried: &Cell<bool>,
+) -> Result<(Value, Option<Conversation>), Failure> {
+    silence.notified().await;
+    tried.set(true);
+    stderr::print(
+        "acp-relay: the agent has written nothing for 15 s; it is started a second time, with \
+         Content-Length headers",
+    );
+    let answered = async {
+        let (to, context) = (&prepared.target.endpoint, &prepared.context);
+        let setup = Setup {
+            framing: Some(Framing::ContentLength),
+            ..context.agent.clone()
+        };
+        let link = connect_agent(to, &setup, &context.stop).await.ok()?;
+        let mut second = Conversation::start(link, prepared);
+        let (client, mut no_methods) = (&mut second.client, ());
+        let request = client.request("initialize", introduction(), &mut no_methods, None);
+        let about = request.await.ok()?;
+        second.observations.lock().framing = Some("content-length");
+        Some((about, Some(second)))
+    };
+    let unanswered = async {
+        for _ in 1..MAX_SILENT_SPANS {
+            silence.notified().await;
+        }
+    };
+    tokio::select! {
+        Some(answered) = answered => Ok(answered),
+        () = unanswered => Err("initialize: no answer, and the agent has written nothing for two minutes".into()),
+    }
+}
+
 /// The relay's end of the pipe to the client, as a link. The client speaks canonical ACP.
-fn client_link(pipe: tokio::io::DuplexStream, prepared: &Prepared) -> Link {
+fn client_link(pipe: DuplexStream, prepared: &Prepared) -> Link {
     let (from, to) = split(pipe);
     let max = prepared.context.limits.frame_from_child;
     let (rx, tx) = stream::halves(from, to, max, &prepared.context.client);

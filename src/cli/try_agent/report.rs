@@ -34,6 +34,8 @@ const STOPPED: [&str; 10] = [
 pub(super) struct Observations {
     /// How the agent's dialect was recognised.
     pub(super) dialect: Option<String>,
+    /// The framing that has to be chosen for the agent.
+    pub(super) framing: Option<&'static str>,
     /// Each kind of deviation once, with its count.
     deviations: Vec<(Deviation, usize)>,
 }
@@ -54,6 +56,7 @@ pub(super) struct Watcher {
 /// What the relay did to the messages.
 pub(super) struct Report {
     dialect: String,
+    framing: Option<&'static str>,
     received: u64,
     changed: u64,
     rules: Vec<RuleCount>,
@@ -124,6 +127,7 @@ impl Report {
                 .dialect
                 .clone()
                 .unwrap_or_else(|| "ACP v1 as published, as far as its messages show".to_owned()),
+            framing: seen.framing,
             received: received.iter().sum(),
             changed,
             rules: rules.collect(),
@@ -138,8 +142,8 @@ impl Report {
             .saturating_sub(self.changed + stopped.sum::<u64>())
     }
 
-    /// The deviations, a line each, and five lines about the messages.
-    pub(super) fn lines(&self) -> (Vec<String>, [String; 5]) {
+    /// The deviations, a line each, and five or six lines about the messages.
+    pub(super) fn lines(&self) -> (Vec<String>, Vec<String>) {
         let deviations = self.deviations.iter().map(|(one, count)| {
             let Violation {
                 pointer,
@@ -169,7 +173,7 @@ impl Report {
             [] => "none".to_owned(),
             some => some.join(", "),
         };
-        let lines = [
+        let mut lines = vec![
             format!("agent's dialect    {}", self.dialect),
             format!(
                 "passed unchanged   {} of {}",
@@ -183,6 +187,9 @@ impl Report {
                 count => format!("deviations         {count} from the schema of ACP v1, above"),
             },
         ];
+        if let Some(framing) = self.framing {
+            lines.push(format!("needed option      --agent-framing {framing}"));
+        }
         (deviations.collect(), lines)
     }
 
@@ -210,6 +217,7 @@ impl Report {
         });
         json!({
             "dialect": self.dialect,
+            "framing": self.framing,
             "received": self.received,
             "unchanged": self.unchanged(),
             "changed": self.changed,

@@ -24,8 +24,9 @@ pub(super) struct Screen {
 
 /// Something to show.
 pub(super) enum Shown<'a> {
-    /// The result of `initialize`, and the dialect that was recognised by it.
-    Initialized(&'a Value, Option<&'a str>),
+    /// The result of `initialize`, the dialect that was recognised by it, and the framing that has to
+    /// be chosen.
+    Initialized(&'a Value, Option<&'a str>, Option<&'a str>),
     /// The agent's ways to authenticate, and its error.
     LoginRequired(&'a Value, &'a str),
     /// The result of `session/new`.
@@ -116,7 +117,7 @@ impl Screen {
 
     fn show_text(&mut self, shown: &Shown<'_>) {
         match shown {
-            Shown::Initialized(about, dialect) => self.introduce(about, *dialect),
+            Shown::Initialized(about, dialect, _) => self.introduce(about, *dialect),
             Shown::LoginRequired(methods, message) => {
                 self.line(Tone::Bad, &format!("the agent requires a login: {message}"));
                 for method in items(methods) {
@@ -321,9 +322,9 @@ fn title(call: &Value) -> String {
 
 fn as_json(shown: &Shown<'_>) -> Value {
     match shown {
-        Shown::Initialized(result, dialect) => {
-            json!({ "event": "initialized", "result": result, "dialect": dialect })
-        }
+        Shown::Initialized(result, dialect, framing) => json!({
+            "event": "initialized", "result": result, "dialect": dialect, "framing": framing,
+        }),
         Shown::LoginRequired(methods, message) => {
             json!({ "event": "login_required", "authMethods": methods, "message": message })
         }

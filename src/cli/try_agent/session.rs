@@ -85,24 +85,23 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Introduces the agent, and runs a turn with `prompt`, or turns until a person has no more.
+    /// Introduces the agent, of which `about` is known, and runs a turn with `prompt`, or turns until
+    /// a person has no more.
     pub(super) async fn run<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         mut client: RpcClient<R, W>,
+        about: &Value,
         cwd: &Path,
         prompt: Option<String>,
         at_terminal: bool,
         observations: &Arc<Mutex<Observations>>,
     ) -> Result<Outcome, Failure> {
-        let about = json!({
-            "protocolVersion": 1,
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false } },
-            "clientInfo": { "name": "acp-relay", "version": env!("CARGO_PKG_VERSION") },
-        });
-        let about = self.call(&mut client, "initialize", about).await?;
-        let dialect = observations.lock().dialect.clone();
+        let (dialect, framing) = {
+            let seen = observations.lock();
+            (seen.dialect.clone(), seen.framing)
+        };
         self.screen
-            .show(&Shown::Initialized(&about, dialect.as_deref()));
+            .show(&Shown::Initialized(about, dialect.as_deref(), framing));
         if let Some(method) = self.login.take() {
             let login = json!({ "methodId": method });
             self.call(&mut client, "authenticate", login).await?;
@@ -144,6 +143,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// A request before the first turn; it is given up when the person asks for that.
+    pub(super) async fn call<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+        &mut self,
+        client: &mut RpcClient<R, W>,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Failure> {
+        let interrupted = self.interrupted;
+        let answer = client.request(method, params, self, None);
+        let answer = interrupted.run_until_cancelled(answer).await;
+        answer.unwrap_or_else(|| Err(format!("stopped before the agent answered {method}").into()))
+    }
+
     /// Runs one turn.
     async fn turn<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
@@ -175,19 +187,6 @@ impl<'a> Session<'a> {
             "cancelled" => Outcome::Cancelled,
             _ => Outcome::Limit,
         })
-    }
-
-    /// A request before the first turn; it is given up when the person asks for that.
-    async fn call<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
-        &mut self,
-        client: &mut RpcClient<R, W>,
-        method: &str,
-        params: Value,
-    ) -> Result<Value, Failure> {
-        let interrupted = self.interrupted;
-        let answer = client.request(method, params, self, None);
-        let answer = interrupted.run_until_cancelled(answer).await;
-        answer.unwrap_or_else(|| Err(format!("stopped before the agent answered {method}").into()))
     }
 
     /// A line of the person at the terminal; `None` at the end of the input, or if interrupted.
@@ -229,6 +228,22 @@ impl<'a> Session<'a> {
             }
             None => json!({ "outcome": { "outcome": "cancelled" } }),
         }
+    }
+}
+
+/// The params of `initialize`.
+pub(super) fn introduction() -> Value {
+    json!({
+        "protocolVersion": 1,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false } },
+        "clientInfo": { "name": "acp-relay", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+/// Has no methods.
+impl Performer for () {
+    async fn perform(&mut self, _method: &str, _params: &Value) -> Result<Option<Value>, Failure> {
+        Ok(None)
     }
 }
 

@@ -18,9 +18,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::stderr::Stderr;
-use super::{Launch, children, program, watchdog};
+use super::{Launch, children, program, silence, watchdog};
 use crate::jsonrpc::Limits;
 use crate::transport::{
     Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, forward,
@@ -49,6 +50,8 @@ pub struct Process {
     /// How it exited, once that is known.
     exited: Option<Exit>,
     stderr: Stderr,
+    /// Tells that it writes nothing, if its framing is not known.
+    silence: Option<AbortOnDropHandle<()>>,
 }
 
 /// Starts the program and opens the link to it.
@@ -56,9 +59,14 @@ pub(in crate::transport) async fn connect(
     argv: &[OsString],
     setup: &Setup,
 ) -> Result<Link, OpenError> {
-    let child = spawn(argv, &setup.launch, &setup.limits).await?;
+    let mut child = spawn(argv, &setup.launch, &setup.limits).await?;
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(child.stdout, child.stdin, max, setup);
+    if setup.framing.is_none() {
+        let (name, told) = (child.peer.name.clone(), setup.silence.clone());
+        let watch = silence::watch(Arc::clone(&rx.opening), &child.hold.stderr, name, told);
+        child.hold.silence = Some(watch);
+    }
     Ok(Link::new(child.peer, rx, tx, child.hold))
 }
 
@@ -118,6 +126,7 @@ async fn start(argv: &[OsString], launch: &Launch, limits: &Limits) -> io::Resul
             control,
             exited: None,
             stderr: Stderr::read(stderr.into(), pid, limits.stderr_bytes)?,
+            silence: None,
         },
     })
 }

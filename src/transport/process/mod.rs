@@ -7,7 +7,7 @@
 //! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
 //! - [`launch`] is its working directory and environment; [`lease`] bounds its time;
 //! - [`program`] checks that it can be started, and explains why not;
-//! - [`stderr`] reads its stderr;
+//! - [`stderr`] reads its stderr; [`silence`] tells that it writes nothing;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
 //!   started; [`tree`] finds the processes below one;
 //! - [`children`] starts the watchdogs and reaps them.
@@ -33,6 +33,7 @@ mod children;
 mod launch;
 mod lease;
 mod program;
+mod silence;
 mod stderr;
 mod tree;
 pub mod watchdog;

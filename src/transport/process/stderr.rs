@@ -17,6 +17,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::process::Pid;
 use tokio::net::unix::pipe::Receiver;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::jsonrpc::printable;
@@ -44,6 +45,8 @@ pub(super) struct Stderr {
 
 struct Captured {
     pid: i32,
+    /// When the last bytes came.
+    last: Option<Instant>,
     /// The last bytes.
     kept: VecDeque<u8>,
     limit: usize,
@@ -73,6 +76,12 @@ impl Stderr {
         let mut captured = self.captured.lock();
         receiver(captured.kept.make_contiguous());
         captured.receiver = Some(receiver);
+    }
+
+    /// Tells when it wrote last.
+    pub(super) fn last_write(&self) -> impl Fn() -> Option<Instant> + Send + use<> {
+        let captured = Arc::clone(&self.captured);
+        move || captured.lock().last
     }
 
     /// The last lines: at most 4 KiB, escaped. Complete when the agent has exited, because what is
@@ -131,6 +140,7 @@ impl Captured {
     fn new(pid: Pid, limit: usize) -> Self {
         Self {
             pid: pid.as_raw_pid(),
+            last: None,
             kept: VecDeque::new(),
             limit,
             line: Vec::new(),
@@ -139,6 +149,7 @@ impl Captured {
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        self.last = Some(Instant::now());
         self.kept.extend(bytes);
         let excess = self.kept.len().saturating_sub(self.limit);
         self.kept.drain(..excess);

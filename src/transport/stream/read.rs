@@ -7,21 +7,20 @@
 
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::buffer_pool::BufferPool;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
 use crate::transport::{FrameStream, LinkError, Setup, forward};
-
-/// The framing the peer uses, detected by the reader of a link and used by its writer.
-pub(super) type PeerFraming = Arc<OnceLock<Framing>>;
 
 /// The buffer of a link with little traffic, in bytes. An idle link keeps it, so it is most of what
 /// an idle link costs; under load the buffer grows after a few reads.
@@ -35,12 +34,23 @@ const MAX_REQUEST_LINE: usize = 8 << 10;
 /// How long a larger buffer is kept while the peer sends nothing.
 const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
+/// What the two halves of a link know of its beginning.
+#[derive(Debug, Default)]
+pub(in crate::transport) struct Opening {
+    /// The framing the peer uses, detected by the reader and used by the writer.
+    pub(super) framing: OnceLock<Framing>,
+    /// Bytes of the peer were read.
+    pub(in crate::transport) heard: AtomicBool,
+    /// Notified when a message is sent and the framing is not known.
+    pub(in crate::transport) sent: Notify,
+}
+
 /// The receiving half of a link over a byte stream.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: ReadBuffer<R>,
     cutter: Decoder,
-    peer_framing: PeerFraming,
+    pub(in crate::transport) opening: Arc<Opening>,
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
@@ -74,11 +84,11 @@ struct ReadBuffer<R> {
 }
 
 impl<R> Reader<R> {
-    pub(super) fn new(io: R, peer_framing: PeerFraming, max: usize, setup: &Setup) -> Self {
+    pub(super) fn new(io: R, opening: Arc<Opening>, max: usize, setup: &Setup) -> Self {
         Self {
             input: ReadBuffer::new(io, BytesMut::new()),
-            cutter: Decoder::new(peer_framing.get().copied(), max, &setup.limits),
-            peer_framing,
+            cutter: Decoder::new(opening.framing.get().copied(), max, &setup.limits),
+            opening,
             needs_read: false,
             stage: Stage::Open,
             may_be_http: false,
@@ -105,11 +115,11 @@ impl<R> Reader<R> {
     }
 
     fn share_framing(&mut self) {
-        if self.peer_framing.get().is_none()
+        if self.opening.framing.get().is_none()
             && let Some(framing) = self.cutter.framing()
         {
             // It is detected once.
-            let _ = self.peer_framing.set(framing);
+            let _ = self.opening.framing.set(framing);
         }
     }
 }
@@ -157,7 +167,10 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
                 Poll::Ready(Ok(_)) => {
                     self.needs_read = false;
-                    self.has_progressed = true;
+                    if !self.has_progressed {
+                        self.has_progressed = true;
+                        self.opening.heard.store(true, Ordering::Relaxed);
+                    }
                 }
                 Poll::Ready(Err(source)) => {
                     self.close();
@@ -279,7 +292,7 @@ mod tests {
     const MAX: usize = 1 << 20;
 
     fn reader<R>(io: R) -> Reader<R> {
-        Reader::new(io, PeerFraming::default(), MAX, &Setup::default())
+        Reader::new(io, Arc::default(), MAX, &Setup::default())
     }
 
     /// The next frame, and the end and the size of the memory it shares with the buffer; `None`

@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write as _};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
-use super::read::PeerFraming;
+use super::read::Opening;
 use crate::jsonrpc::Frame;
 use crate::jsonrpc::framing::Framing;
 use crate::transport::{CloseReason, FrameSink, LinkError};
@@ -30,7 +31,7 @@ const SLICES: usize = 16;
 pub struct Writer<W> {
     /// `None` once it is closed: a pipe ends only when its descriptor is closed.
     io: Option<W>,
-    peer_framing: PeerFraming,
+    opening: Arc<Opening>,
     queue: WriteQueue,
 }
 
@@ -49,10 +50,10 @@ struct WriteQueue {
 }
 
 impl<W> Writer<W> {
-    pub(super) fn new(io: W, peer_framing: PeerFraming) -> Self {
+    pub(super) fn new(io: W, opening: Arc<Opening>) -> Self {
         Self {
             io: Some(io),
-            peer_framing,
+            opening,
             queue: WriteQueue::default(),
         }
     }
@@ -99,8 +100,11 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let framing = self.peer_framing.get().copied();
-        let framing = framing.unwrap_or(Framing::Ndjson);
+        let framing = self.opening.framing.get().copied();
+        let framing = framing.unwrap_or_else(|| {
+            self.opening.sent.notify_one();
+            Framing::Ndjson
+        });
         // A line must not hold another one: some peers also end a line at a bare CR.
         let whole = frame.len() >= NO_COPY
             && (framing == Framing::ContentLength
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn buffer_shrinks_after_a_burst() {
-        let mut writer = Writer::new(tokio::io::sink(), PeerFraming::default());
+        let mut writer = Writer::new(tokio::io::sink(), Arc::default());
         let small = Frame::from("{}");
         // With a line break it has to be copied, and is not kept.
         let large = Frame::from("x\n".repeat(1 << 20));

@@ -16,3 +16,4 @@ mod local_times;
 mod last_line;
 mod outages;
 mod whose_files;
+mod silent_agents;

@@ -11,6 +11,12 @@ pub(crate) fn scripted(rules: &[(&str, Value)]) -> Vec<String> {
     words.into_iter().map(str::to_owned).chain(rules).collect()
 }
 
+/// An agent that speaks by Content-Length headers alone, and first writes this on stderr.
+pub(crate) fn with_headers(banner: &str) -> Vec<String> {
+    let program = ["python3", "-uc", include_str!("headers_agent.py"), banner];
+    program.map(str::to_owned).into()
+}
+
 /// An agent that makes these calls, in order, once it has a session, and forwards each answer in a
 /// notification.
 pub(crate) fn calling(calls: &[Value]) -> Vec<String> {
