@@ -13,7 +13,7 @@ use acp_relay::transport::{
     Endpoint, HttpEndpoint, Link, Links, Listener, OpenErrorKind, Setup, registry,
 };
 use parking_lot::Mutex;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
@@ -201,10 +201,11 @@ fn a_client_that_comes_back_is_told_that_its_session_is_lost() {
 #[test]
 fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
     run(async {
-        // Before the answer to the upgrade, which has 256 bytes, in it, and behind it. A server of
-        // HTTP that does not upgrade is used without a link.
-        for (scheme, cuts) in [("ws", &[0, 1, 100, 256, 300][..]), ("http", &[300])] {
-            for passed in cuts.iter().copied() {
+        // Before the answer to the upgrade, in it, and so many bytes behind it. A server of HTTP that
+        // does not upgrade is used without a link.
+        let cuts = [(false, 0), (false, 1), (false, 100), (true, 0), (true, 44)];
+        for (scheme, cuts) in [("ws", &cuts[..]), ("http", &cuts[4..])] {
+            for cut in cuts.iter().copied() {
                 let mut site = site(scheme, Limits::default()).await;
                 let Endpoint::Http(HttpEndpoint { port, .. }) = site.address else {
                     panic!("{}", site.address);
@@ -213,10 +214,10 @@ fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
                 let first = listener.local_addr().unwrap().port();
                 site.address = format!("{scheme}://127.0.0.1:{first}").parse().unwrap();
                 tokio::spawn(async move {
-                    for most in [Some(passed), None, None] {
+                    for cut in [Some(cut), None, None] {
                         let (client, _) = listener.accept().await.unwrap();
                         let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                        tokio::spawn(pass(client, server, most));
+                        tokio::spawn(pass(client, server, cut));
                     }
                 });
                 let (told, mut came) = mpsc::channel(1);
@@ -309,16 +310,24 @@ fn a_peer_that_never_opens_a_link_is_given_up() {
     });
 }
 
-/// Passes bytes both ways, and resets the client after so many from the server.
-async fn pass(mut client: TcpStream, mut server: TcpStream, most: Option<u64>) {
+/// Passes bytes both ways, and resets the client after so many from the server, counted from the end
+/// of the head of its answer or from the beginning.
+async fn pass(mut client: TcpStream, mut server: TcpStream, cut: Option<(bool, u64)>) {
     let (mut from_client, mut to_client) = client.split();
-    let (from_server, mut to_server) = server.split();
-    let mut answer = from_server.take(most.unwrap_or(u64::MAX));
+    let (mut from_server, mut to_server) = server.split();
     let up = async {
         let _ = tokio::io::copy(&mut from_client, &mut to_server).await;
         std::future::pending::<()>().await;
     };
-    let down = tokio::io::copy(&mut answer, &mut to_client);
+    let down = async {
+        let (is_behind, most) = cut.unwrap_or((false, u64::MAX));
+        let mut head = Vec::new();
+        while is_behind && !head.ends_with(b"\r\n\r\n") {
+            head.push(from_server.read_u8().await.unwrap());
+        }
+        to_client.write_all(&head).await.unwrap();
+        tokio::io::copy(&mut from_server.take(most), &mut to_client).await
+    };
     tokio::select! {
         () = up => {}
         _ = down => {}
