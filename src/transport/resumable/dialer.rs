@@ -238,7 +238,7 @@ impl Dialer {
                 Err(error) if error.kind == OpenErrorKind::Forbidden => {
                     Err(Fault::Never(LinkError::Forbidden(error.reason())))
                 }
-                Err(error) if error.is_refused() => Err(Fault::Refused(error.reason())),
+                Err(error) if error.is_refused() => Err(Fault::Refused(error.what)),
                 Err(error) => Err(Fault::Again(error.to_string(), None)),
             }
         }));
