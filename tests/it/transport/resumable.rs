@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{CloseReason, Frame, Limits};
 use acp_relay::link::{
     Attach, Header, Hello, LinkEvents, LinkSource as _, RefusalCode, ResumeKey, WINDOW, Welcome,
@@ -13,9 +12,7 @@ use acp_relay::transport::{
     Endpoint, HttpEndpoint, Link, Links, Listener, OpenErrorKind, Setup, registry,
 };
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::net::TcpListener;
 
 use super::pairs::authenticate;
 use crate::agent_connect::principals::token;
@@ -199,57 +196,6 @@ fn a_client_that_comes_back_is_told_that_its_session_is_lost() {
 }
 
 #[test]
-fn a_link_whose_first_connection_is_lost_while_it_opens_is_tried_again() {
-    run(async {
-        // Before the answer to the upgrade, in it, and so many bytes behind it. A server of HTTP that
-        // does not upgrade is used without a link.
-        let cuts = [(false, 0), (false, 1), (false, 100), (true, 0), (true, 44)];
-        for (scheme, cuts) in [("ws", &cuts[..]), ("http", &cuts[4..])] {
-            for cut in cuts.iter().copied() {
-                let mut site = site(scheme, Limits::default()).await;
-                let Endpoint::Http(HttpEndpoint { port, .. }) = site.address else {
-                    panic!("{}", site.address);
-                };
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let first = listener.local_addr().unwrap().port();
-                site.address = format!("{scheme}://127.0.0.1:{first}").parse().unwrap();
-                tokio::spawn(async move {
-                    for cut in [Some(cut), None, None] {
-                        let (client, _) = listener.accept().await.unwrap();
-                        let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                        tokio::spawn(pass(client, server, cut));
-                    }
-                });
-                let (told, mut came) = mpsc::channel(1);
-                let serving = async {
-                    loop {
-                        let mut server = accept(&mut *site.listener).await;
-                        let told = told.clone();
-                        // Of a link that its client does not know, nothing comes.
-                        tokio::spawn(async move {
-                            if let Some(Ok(Decoded::Frame(frame))) = next(&mut *server.rx).await {
-                                told.send(frame).await.unwrap();
-                            }
-                        });
-                    }
-                };
-                let mut setup = site.setup.clone();
-                setup.links = Some(Arc::default());
-                let client = async {
-                    let mut client = registry::connect(&site.address, &setup).await.unwrap();
-                    send(&mut *client.tx, numbered(1)).await.unwrap();
-                    came.recv().await
-                };
-                tokio::select! {
-                    () = serving => {}
-                    frame = client => assert_eq!(frame, Some(numbered(1))),
-                }
-            }
-        }
-    });
-}
-
-#[test]
 fn a_welcome_says_how_long_a_message_may_be_and_whether_a_proxy_is_in_between() {
     run(async {
         let limits = Limits {
@@ -308,31 +254,6 @@ fn a_peer_that_never_opens_a_link_is_given_up() {
         assert_eq!(error.kind, OpenErrorKind::Lost, "{error}");
         assert!(error.what.contains("lost before it was open"), "{error}");
     });
-}
-
-/// Passes bytes both ways, and resets the client after so many from the server, counted from the end
-/// of the head of its answer or from the beginning.
-async fn pass(mut client: TcpStream, mut server: TcpStream, cut: Option<(bool, u64)>) {
-    let (mut from_client, mut to_client) = client.split();
-    let (mut from_server, mut to_server) = server.split();
-    let up = async {
-        let _ = tokio::io::copy(&mut from_client, &mut to_server).await;
-        std::future::pending::<()>().await;
-    };
-    let down = async {
-        let (is_behind, most) = cut.unwrap_or((false, u64::MAX));
-        let mut head = Vec::new();
-        while is_behind && !head.ends_with(b"\r\n\r\n") {
-            head.push(from_server.read_u8().await.unwrap());
-        }
-        to_client.write_all(&head).await.unwrap();
-        tokio::io::copy(&mut from_server.take(most), &mut to_client).await
-    };
-    tokio::select! {
-        () = up => {}
-        _ = down => {}
-    }
-    client.set_zero_linger().unwrap();
 }
 
 #[test]
