@@ -81,7 +81,8 @@ pub(super) struct RecordArgs {
     #[arg(id = "record.max-age", long = "record-max-age", value_name = "TIME", value_parser = age)]
     max_age: Option<Duration>,
     /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB; one
-    /// that is being written, or was in the last 2 s, stays. Checked every 10 s, and each second while much is recorded
+    /// that is being written, or was in the last 2 s, stays. Checked every 10 s, and each second while
+    /// much is recorded
     #[arg(
         id = "record.max-total",
         long = "record-max-total",

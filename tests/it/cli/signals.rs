@@ -213,7 +213,7 @@ fn a_relay_that_stops_does_not_wait_for_turns_of_clients_that_are_away() {
             let (mut client, agent) = begin(&[&address]).await;
             let watchdog = watchdog_of(&client).await;
             prompt(&mut client).await;
-            // Nobody says that it has died.
+            // Without it, the end of the link is not sent.
             watchdog.kill(Signal::KILL);
             client.signal(Signal::KILL);
             while !serve.complaint().await.unwrap().contains("client is lost") {}
