@@ -2,6 +2,7 @@
 
 mod gone;
 mod header;
+mod opening;
 mod oversized;
 mod replay_buffer;
 mod simulation;
