@@ -162,6 +162,12 @@ impl Gate {
         keys.map(|keys| self.set_keys(keys)).is_some()
     }
 
+    /// Whether it has the keys that tokens are checked with.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.0.source.get().is_some()
+    }
+
     /// Reports every client to `events` from now on. The first one stays.
     pub fn set_events(&self, events: Arc<dyn AuthEvents>) {
         // There is one set of metrics in a process.
@@ -255,6 +261,7 @@ impl Gate {
                 },
                 key: None,
                 expires: Some(certificate.expires),
+                withdrawn: None,
             });
             return (CredentialKind::Certificate, Ok(principal));
         }
@@ -272,6 +279,9 @@ impl Gate {
     pub fn is_still_valid(&self, principal: &Principal, now: Now) -> bool {
         if principal.expires.is_some_and(|at| at <= now.unix) {
             return false;
+        }
+        if let Some(withdrawn) = &principal.withdrawn {
+            return !withdrawn.is_cancelled();
         }
         let keys = self.keys();
         if principal.auth_method == AuthMethod::Certificate {
@@ -306,6 +316,7 @@ impl Gate {
             grant: key.grant.clone(),
             key: Some(digest),
             expires: key.expires,
+            withdrawn: None,
         }))
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::token::Digest;
 
@@ -27,6 +28,9 @@ pub struct Principal {
     pub key: Option<Digest>,
     /// When its credential expires, in seconds since 1970.
     pub expires: Option<u64>,
+    /// Of a client that another relay has authenticated: cancelled when that relay says that its
+    /// credentials are not valid any more. The keys of this relay do not concern it.
+    pub withdrawn: Option<Arc<CancellationToken>>,
 }
 
 /// How a client was authenticated.
@@ -72,6 +76,7 @@ impl Principal {
             grant: Grant::all_agents(false),
             key: None,
             expires: None,
+            withdrawn: None,
         }
     }
 
@@ -84,7 +89,16 @@ impl Principal {
             grant: Grant::all_agents(true),
             key: None,
             expires: None,
+            withdrawn: None,
         }
+    }
+
+    /// Whether it finds what `other` has left behind: the same principal does, except with another
+    /// token of the same name, which replaces one that was revoked.
+    #[must_use]
+    pub fn finds(&self, other: &Self) -> bool {
+        let is_same = |(own, other): (Digest, Digest)| own.is(&other);
+        self == other && self.key.zip(other.key).is_none_or(is_same)
     }
 
     /// Whether it may use the agent of that name.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep, timeout};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::carrier::carrier;
 use super::counts;
+use super::guests::PAGE;
 use super::host::HOSTS;
 use super::nats::{AGAIN, LEASE, Nats, RENEWAL, entries};
 use super::placed::{Find, placed};
@@ -30,6 +31,9 @@ use crate::transport::{
 
 /// Time for a host to answer; then the next one is asked.
 const ANSWER: Duration = Duration::from_secs(2);
+/// Hosts that are asked at a time whom they serve, and most answers of one.
+const AT_ONCE: usize = 16;
+const MAX_PAGES: usize = 64;
 
 /// What a gateway is.
 #[derive(Debug)]
@@ -256,7 +260,7 @@ impl Gateway {
             nonce: random.clone(),
             ..claims
         };
-        match self.ask(&claims, Some(random)).await? {
+        match self.ask(&claims, Some(random), 0).await? {
             Answer::Open => {
                 let peer = Peer::remote(format!("cluster:{}", to.host), false);
                 Ok(carrier(&self.nats, parts, others, peer, limits))
@@ -272,11 +276,11 @@ impl Gateway {
             let address = printable(address.as_bytes());
             return Err(later(format!("{address} is no address of a host")));
         };
-        let pass = match self.ask(claims, None).await? {
+        let pass = match self.ask(claims, None, 0).await? {
             Answer::Pass(pass) => pass,
             answer => return Err(refused(answer)),
         };
-        let path = match &*claims.agent {
+        let path = match &*claims.guest.agent {
             ONLY_AGENT => web.path.clone(),
             name => format!("/agents/{name}{}", web.path),
         };
@@ -289,12 +293,18 @@ impl Gateway {
     }
 
     /// Asks the host of a ticket.
-    async fn ask(&self, claims: &Claims, carrier: Option<String>) -> Result<Answer, NotOpened> {
+    async fn ask(
+        &self,
+        claims: &Claims,
+        carrier: Option<String>,
+        skip: usize,
+    ) -> Result<Answer, NotOpened> {
         let later = |what: String| NotOpened::Later(what);
         let request = Request {
             v: VERSION,
             ticket: self.signer.sign(claims).map_err(later)?,
             carrier,
+            skip,
         };
         let request = serde_json::to_vec(&request).map_err(|error| later(error.to_string()))?;
         let answer = self
@@ -322,13 +332,73 @@ impl Gateway {
     /// It is not there, or refuses.
     pub async fn drain(&self, host: &str) -> Result<(), String> {
         let own = Principal::user("gateway".into());
-        let claims = Claims::of(&own, "", host, Purpose::Drain, current_time().unix);
-        let claims = claims.ok_or("no ticket")?;
-        let answer = self.ask(&claims, None).await;
-        match answer.map_err(|error| error.to_string())? {
+        match self.tell(host, &own, "", Purpose::Drain, 0).await? {
             Answer::Done => Ok(()),
             answer => Err(refused(answer).to_string()),
         }
+    }
+
+    /// Asks the hosts for the clients of this gateway's key, and has those end whose credentials
+    /// are not valid any more.
+    pub async fn check_guests(&self, is_valid: impl Fn(&Principal) -> bool + Sync) {
+        let hosts: Vec<String> = self.hosts().into_keys().collect();
+        let is_valid = &is_valid;
+        let checks = stream::iter(hosts).for_each_concurrent(AT_ONCE, |host| async move {
+            if let Err(why) = self.check_guests_of(&host, is_valid).await {
+                tracing::info!(host, "its clients are not checked now: {why}");
+            }
+        });
+        checks.await;
+    }
+
+    async fn check_guests_of(
+        &self,
+        host: &str,
+        is_valid: impl Fn(&Principal) -> bool,
+    ) -> Result<(), String> {
+        let own = Principal::user("gateway".into());
+        let mut guests = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let page = self.tell(host, &own, "", Purpose::List, guests.len()).await;
+            let page = match page? {
+                Answer::Guests(page) => page,
+                answer => return Err(refused(answer).to_string()),
+            };
+            let is_last = page.len() < PAGE;
+            guests.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        let mut ended = 0;
+        let guests = guests.iter().map(|guest| (guest, guest.principal(None)));
+        for (guest, who) in guests.filter(|(_, who)| !is_valid(who)).take(PAGE) {
+            self.tell(host, &who, &guest.agent, Purpose::Revoke, 0)
+                .await?;
+            ended += 1;
+        }
+        if ended > 0 {
+            tracing::warn!(
+                host,
+                "{ended} clients end there: their credentials are no longer valid"
+            );
+        }
+        Ok(())
+    }
+
+    /// Asks a host for something else than a connection.
+    async fn tell(
+        &self,
+        host: &str,
+        who: &Principal,
+        agent: &str,
+        purpose: Purpose,
+        skip: usize,
+    ) -> Result<Answer, String> {
+        let claims = Claims::of(who, agent, host, purpose, current_time().unix);
+        let claims = claims.ok_or("it is no client with credentials")?;
+        let answer = self.ask(&claims, None, skip).await;
+        answer.map_err(|error| error.to_string())
     }
 }
 

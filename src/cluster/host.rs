@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::carrier::carrier;
 use super::counts;
+use super::guests::Guests;
 use super::nats::{AGAIN, Nats, RENEWAL};
 use super::owned::owned;
 use super::record::{HostRecord, VERSION};
@@ -64,6 +65,7 @@ pub struct Host {
     is_draining: AtomicBool,
     changed: Notify,
     passes: Passes,
+    guests: Guests,
     open: Arc<AtomicUsize>,
     sessions: Arc<OwnedSessions>,
 }
@@ -110,6 +112,7 @@ impl Host {
             is_draining: AtomicBool::new(true),
             changed: Notify::new(),
             passes: Passes::default(),
+            guests: Guests::default(),
             open,
         };
         host.epoch = host.put().await.map_err(|what| {
@@ -216,7 +219,7 @@ impl Host {
             if self.is_draining.load(Relaxed) {
                 return Err("the host is draining".to_owned());
             }
-            if !self.agents.lock().contains(&claims.agent) {
+            if !self.agents.lock().contains(&claims.guest.agent) {
                 return Err("the host has no such agent".to_owned());
             }
             // The one that is asked for is counted by now, if the limit of connections allows it.
@@ -249,12 +252,23 @@ impl Host {
                 return Err(why);
             }
         };
-        if claims.purpose == Purpose::Drain {
-            self.drain();
-            self.answer(message, &Answer::Done).await?;
+        let done = match claims.purpose {
+            Purpose::Begin | Purpose::Resume => None,
+            Purpose::List => Some(Answer::Guests(self.guests.of(&claims.signer, request.skip))),
+            Purpose::Revoke => {
+                self.guests.withdraw(&claims);
+                Some(Answer::Done)
+            }
+            Purpose::Drain => {
+                self.drain();
+                Some(Answer::Done)
+            }
+        };
+        if let Some(done) = done {
+            self.answer(message, &done).await?;
             return Ok(None);
         }
-        let principal = Arc::new(claims.principal());
+        let principal = Arc::new(self.guests.admit(&claims));
         let Some(random) = request.carrier.filter(|random| is_random(random)) else {
             let answer = match self.passes.add(principal, Instant::now()) {
                 Some(pass) => Answer::Pass(pass),
@@ -269,7 +283,7 @@ impl Host {
         self.answer(message, &Answer::Open).await?;
         let mut peer = Peer::remote(format!("cluster:{}", &random[..8]), false);
         peer.principal = Some(principal);
-        peer.wanted_agent = Some(claims.agent)
+        peer.wanted_agent = Some(claims.guest.agent)
             .filter(|name| name != ONLY_AGENT)
             .map(Arc::from);
         Ok(Some(carrier(&self.nats, parts, others, peer, limits)))

@@ -6,7 +6,8 @@
 //! connection there, and `forward` passes a client's resumable link on to it. `nats` is the
 //! connection to the servers, `carrier` carries a link over it, in `parts`; a `ticket` tells a host
 //! who the client is. `sessions` says which host a living session is on, and claims those of a host
-//! (`owned`), so that a gateway finds it (`placed`). `counts` are for the metrics.
+//! (`owned`), so that a gateway finds it (`placed`). `guests` are the clients whose credentials
+//! the gateways check. `counts` are for the metrics.
 //!
 //! # Why
 //!
@@ -21,6 +22,7 @@ mod carrier;
 mod counts;
 mod forward;
 mod gateway;
+mod guests;
 mod host;
 mod nats;
 mod owned;
@@ -39,7 +41,7 @@ pub use nats::{Nats, NatsSettings, read_server};
 pub use parts::{Joined, Joiner, Splitter};
 pub use record::{Directory, HostRecord, Placement};
 pub use sessions::{SessionRecord, is_given_up};
-pub use ticket::{Claims, Purpose, Signer, TicketError, Verifier};
+pub use ticket::{Claims, Guest, Purpose, Signer, TicketError, Verifier};
 
 use crate::transport::AddedTransport;
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ticket::Guest;
+
 /// Between the name of a host and the random part of its id, and of subjects.
 const DOT: char = '.';
 
@@ -14,6 +16,9 @@ pub(super) struct Request {
     /// asks for something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) carrier: Option<String>,
+    /// How many clients it knows of those that it asks for.
+    #[serde(default)]
+    pub(super) skip: usize,
 }
 
 /// What the host answers.
@@ -24,6 +29,8 @@ pub(super) enum Answer {
     Open,
     /// A token for one direct connection.
     Pass(String),
+    /// The clients, some at a time.
+    Guests(Vec<Guest>),
     /// It is done.
     Done,
     /// It is not, for this reason.

@@ -15,6 +15,7 @@ use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Agents, AuthMethod, Grant, Principal};
 
@@ -32,15 +33,9 @@ const DOMAIN: &[u8] = b"acp-relay ticket 1\n";
 /// What a ticket says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// The name of the principal.
-    pub name: String,
-    /// How the gateway has authenticated it.
-    pub method: AuthMethod,
-    /// When its credential expires, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<u64>,
-    /// The agent that it may use.
-    pub agent: String,
+    /// Whom it concerns.
+    #[serde(flatten)]
+    pub guest: Guest,
     /// The host.
     pub host: String,
     /// Until when the ticket is valid, in seconds since 1970.
@@ -49,6 +44,26 @@ pub struct Claims {
     pub nonce: String,
     /// What for.
     pub purpose: Purpose,
+    /// The public key of the gateway that has signed it, once it is accepted.
+    #[serde(skip)]
+    pub signer: String,
+}
+
+/// A client that a gateway has authenticated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Guest {
+    /// The name of the principal.
+    pub name: String,
+    /// How the gateway has authenticated it.
+    pub method: AuthMethod,
+    /// The digest of its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// When its credential expires, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// The agent that it may use.
+    pub agent: String,
 }
 
 /// What a ticket is for.
@@ -61,6 +76,10 @@ pub enum Purpose {
     Resume,
     /// Placing nothing more on the host.
     Drain,
+    /// Naming the clients whose links the gateway has opened or resumed.
+    List,
+    /// Ending what the host has for a client, whose credentials are not valid any more.
+    Revoke,
 }
 
 /// The key of a gateway.
@@ -112,22 +131,30 @@ impl Claims {
         purpose: Purpose,
         now: u64,
     ) -> Option<Self> {
-        let is_known = principal.auth_method != AuthMethod::Anonymous;
-        is_known.then(|| Self {
-            name: principal.name.to_string(),
-            method: principal.auth_method,
-            expires: principal.expires,
-            agent: agent.to_owned(),
+        let method = principal.auth_method;
+        // The gateway's own user has another token on each machine.
+        let key = principal.key.filter(|_| method == AuthMethod::Token);
+        (method != AuthMethod::Anonymous).then(|| Self {
+            guest: Guest {
+                name: principal.name.to_string(),
+                method,
+                key: key.map(|key| key.to_string()),
+                expires: principal.expires,
+                agent: agent.to_owned(),
+            },
             host: host.to_owned(),
             until: now + VALID,
             nonce: uuid::Uuid::new_v4().simple().to_string(),
             purpose,
+            signer: String::new(),
         })
     }
+}
 
-    /// The principal, which may use the agent of the ticket alone.
+impl Guest {
+    /// The principal, which may use its agent alone.
     #[must_use]
-    pub fn principal(&self) -> Principal {
+    pub fn principal(&self, withdrawn: Option<Arc<CancellationToken>>) -> Principal {
         Principal {
             name: Arc::from(&*self.name),
             auth_method: self.method,
@@ -135,8 +162,9 @@ impl Claims {
                 agents: Agents::These([self.agent.clone()].into()),
                 admin: false,
             },
-            key: None,
+            key: self.key.as_ref().and_then(|key| key.parse().ok()),
             expires: self.expires,
+            withdrawn,
         }
     }
 }
@@ -238,10 +266,13 @@ fn open(keys: &[KeyPair], ticket: &str) -> Result<Claims, TicketError> {
     };
     let signed = [DOMAIN, &body].concat();
     let mut keys = keys.iter();
-    if !keys.any(|key| key.verify(&signed, &signature).is_ok()) {
-        return Err(TicketError::Untrusted);
-    }
-    serde_json::from_slice(&body).map_err(|_| TicketError::Malformed)
+    let signer = keys.find(|key| key.verify(&signed, &signature).is_ok());
+    let signer = signer.ok_or(TicketError::Untrusted)?;
+    let claims: Claims = serde_json::from_slice(&body).map_err(|_| TicketError::Malformed)?;
+    Ok(Claims {
+        signer: signer.public_key(),
+        ..claims
+    })
 }
 
 fn read_keys(path: &Path) -> Result<Vec<KeyPair>, String> {

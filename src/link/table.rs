@@ -129,7 +129,7 @@ impl<T> LinkTable<T> {
         let kept = self.links.get_mut(link).ok_or_else(unknown)?;
         let shown = digest(&hello.key.clone().unwrap_or_default());
         let is_key = |key: &Option<Digest>| key.is_some_and(|key| key.is(&shown));
-        if *kept.principal != **principal || !kept.keys.iter().any(is_key) {
+        if !principal.finds(&kept.principal) || !kept.keys.iter().any(is_key) {
             return Err(unknown());
         }
         if hello.epoch.as_ref() != Some(&kept.epoch) {

@@ -118,7 +118,7 @@ fn a_ticket_is_valid_once_for_its_host_and_for_a_while() {
     }
     // The principal may use the agent of the ticket, and nothing more.
     let ticket = ours.sign(&claims("h.1")).unwrap();
-    let principal = verifier.accept(&ticket, now).unwrap().principal();
+    let principal = verifier.accept(&ticket, now).unwrap().guest.principal(None);
     assert!(principal.may_use("goose") && !principal.may_use("gemini"));
     assert!(principal == Principal::user("eve".into()) && !principal.grant.admin);
     // A key that is removed is not trusted any more.

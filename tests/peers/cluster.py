@@ -639,6 +639,42 @@ def fenced(place):
     require(host.process.poll() is None, "the host has ended")
 
 
+def revoked(place):
+    """The agents of a client end within 5 s and one check when its token is revoked, wherever the client is; others go on."""
+    options = ["--limit", "credential-check=2s"]
+    place.host(options=["--limit", "stop-grace=1s"])
+    other = None
+    for where in ("there", "there without a link", "away", "away while its gateway is killed"):
+        gateway = place.gateway(options=options)
+        served(place, gateway)
+        if other is None:
+            other = place.connect(address(gateway), "--no-link").begin()
+            others = other.session()
+        balancer, token = Balancer([gateway.web]), place.folder / "token"
+        token.unlink(missing_ok=True)
+        place.run("token", "new", "eve", "--out", token)
+        words = ["--no-link"] if where == "there without a link" else []
+        client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port, "--bearer-file", token, *words).begin()
+        session = client.session()
+        client.prompt(session, "100000 10 0.01")
+        time.sleep(3)
+        require(alive(session), "the agent has ended before")
+        if where.startswith("away"):
+            balancer.cut()
+        if where.endswith("killed"):
+            gateway.stop(signal.SIGKILL)
+        place.run("token", "revoke", "eve")
+        if where.endswith("killed"):
+            gateway = place.gateway(options=options)
+            served(place, gateway)
+        print("  %-33s the agent ends after %.1f s" % (
+            where, wait_until(lambda: not alive(session), 7, "the agent of a client that is %s runs on" % where)))
+        if where == "there":
+            code = client.relay.process.wait(WAIT)
+            require(code == 77, "connect exits with %s" % code)
+    require(alive(others), "another client's agent has ended")
+
+
 def lost(place):
     """A client that is away while its host loses its session is told when it comes back, without JetStream, too."""
     for what in ("at once", "later"):
@@ -835,7 +871,7 @@ def slow(place):
 
 
 CHECKS = [transports, killed_gateway, rolling, placement, full, patient, broken, copies, trusted, living_sessions,
-          killed_host, fenced, lost, frozen]
+          killed_host, fenced, revoked, lost, frozen]
 # Those that load the machine.
 LOADING = [stalled, slow, measured, crowded]
 

@@ -144,8 +144,8 @@ impl AdmissionControl {
         }
     }
 
-    /// Has the link of a client that was registered before end when its credentials become invalid.
-    #[cfg(feature = "cluster")]
+    /// Has the link of a client that was registered before end when its credentials become invalid,
+    /// also one that waits for its client.
     pub(in crate::cli) fn watch(&self, client: Link) -> Link {
         guarded_link::watch(client, &self.gate, &self.limits)
     }

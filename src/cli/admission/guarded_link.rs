@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::auth::{Gate, Principal, RateLimit};
 use crate::jsonrpc::framing::Decoded;
@@ -25,6 +26,8 @@ struct GuardedStream {
     rx: Box<dyn FrameStream>,
     gate: Gate,
     principal: Arc<Principal>,
+    /// Ready when the relay that has authenticated the client says that it is not valid any more.
+    withdrawn: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     recheck: Duration,
     next_check: Pin<Box<Sleep>>,
     rate: Option<ClientRate>,
@@ -52,15 +55,19 @@ pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
         return client;
     };
     let rate = ClientRate::of(limits);
-    if rate.is_none() && principal.key.is_none() && principal.expires.is_none() {
+    let is_checked = principal.key.is_some() || principal.expires.is_some();
+    if rate.is_none() && !is_checked && principal.withdrawn.is_none() {
         return client;
     }
+    let withdrawn = principal.withdrawn.as_deref().cloned();
+    let withdrawn = withdrawn.map(|token| Box::pin(token.cancelled_owned()));
     let revoked = Arc::new(AtomicBool::new(false));
     Link {
         rx: Box::new(GuardedStream {
             rx: client.rx,
             gate: gate.clone(),
             principal,
+            withdrawn,
             recheck: limits.credential_check,
             next_check: Box::pin(sleep(limits.credential_check)),
             rate,
@@ -77,6 +84,11 @@ pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
 impl GuardedStream {
     /// Whether the credentials have just become invalid.
     fn is_revoked(&mut self, cx: &mut Context<'_>) -> bool {
+        let withdrawn = self.withdrawn.as_mut();
+        if withdrawn.is_some_and(|told| told.as_mut().poll(cx).is_ready()) {
+            self.revoked.store(true, Ordering::Relaxed);
+            return true;
+        }
         while self.next_check.as_mut().poll(cx).is_ready() {
             if !self.gate.is_still_valid(&self.principal, current_time()) {
                 self.revoked.store(true, Ordering::Relaxed);

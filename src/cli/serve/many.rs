@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::Serve;
 use super::agent_pool::{Agent, ConnectionLimit, ListenerState};
 use super::part::{Alone, Part, Role};
 use super::server::find_agent;
+use crate::auth::{AuthMethod, Gate, Principal};
 use crate::cli::agents::check_name;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::common::RelayContext;
@@ -19,7 +22,9 @@ use crate::cli::{endpoints, exit, limits};
 use crate::cluster::{Gateway, Greeted, Host, Nats, TRANSPORT};
 use crate::jsonrpc::Limits;
 use crate::transport::process::Lease;
-use crate::transport::{BoxFuture, Endpoint, Link, LinkPlace, Links, OpenError, Peer, Setup};
+use crate::transport::{
+    BoxFuture, Endpoint, Link, LinkPlace, Links, OpenError, Peer, Setup, current_time,
+};
 
 /// Most agents that a gateway offers.
 const MAX_AGENTS: usize = 1000;
@@ -31,6 +36,8 @@ struct HostPart(Arc<Host>);
 struct GatewayPart {
     gateway: Arc<Gateway>,
     agents: Mutex<watch::Receiver<BTreeSet<String>>>,
+    /// What credentials are checked with, and the time between two checks.
+    checks: Mutex<Option<(Gate, Duration)>>,
 }
 
 /// The part that the options say. `open` counts the clients. Errors are printed, and the exit code
@@ -56,7 +63,11 @@ pub(super) async fn start(
         let agents = Mutex::new(gateway.agents());
         let followed = Arc::clone(&gateway);
         tokio::spawn(async move { followed.follow().await });
-        return Ok(Arc::new(GatewayPart { gateway, agents }));
+        return Ok(Arc::new(GatewayPart {
+            gateway,
+            agents,
+            checks: Mutex::default(),
+        }));
     }
     if *cluster == ClusterArgs::default() {
         return Ok(Arc::new(Alone));
@@ -143,6 +154,38 @@ impl Part for GatewayPart {
             links.set_place(LinkPlace::Elsewhere);
             context.client.links = Some(Arc::new(links));
         }
+    }
+
+    fn listener(&self, all: ListenerState) -> Option<(Endpoint, ListenerState)> {
+        *self.checks.lock() = Some((all.setup.gate, all.setup.limits.credential_check));
+        None
+    }
+
+    fn announce(self: Arc<Self>) {
+        tokio::spawn(async move {
+            loop {
+                let Some((_, time)) = self.checks.lock().clone() else {
+                    return;
+                };
+                sleep(time).await;
+                let Some((gate, _)) = self.checks.lock().clone() else {
+                    return;
+                };
+                let is_valid = |who: &Principal| match who.auth_method {
+                    // Without files of tokens nothing is known of them.
+                    AuthMethod::Token if !gate.has_source() => true,
+                    _ => {
+                        let is_valid = || gate.is_still_valid(who, current_time());
+                        // It may be newer than what was read last.
+                        is_valid() || {
+                            gate.refresh();
+                            is_valid()
+                        }
+                    }
+                };
+                self.gateway.check_guests(is_valid).await;
+            }
+        });
     }
 
     fn set_up_agent(&self, setup: &mut Setup) {

@@ -155,7 +155,7 @@ impl Server {
             }
         };
         let _visit = Visit::begin(&client.peer, agent);
-        match self.reattach(client, agent).await {
+        match self.reattach(client, agent, listener).await {
             Some(client) => {
                 self.run_conversation(client, agent, listener, transport)
                     .await
@@ -224,12 +224,17 @@ impl Server {
     }
 
     /// Reattaches a client to its detached conversation; `None` if it had one.
-    async fn reattach(&self, client: Link, agent: &Agent) -> Option<Link> {
+    async fn reattach(
+        &self,
+        client: Link,
+        agent: &Agent,
+        listener: &ListenerState,
+    ) -> Option<Link> {
         let Some(store) = agent.detached.as_ref().filter(|_| can_reconnect(&client)) else {
             return Some(client);
         };
         tokio::select! {
-            new = store.attach(client) => new,
+            new = store.attach(client) => new.map(|client| listener.admission.watch(client)),
             () = self.stop.requested.cancelled() => None,
         }
     }

@@ -128,7 +128,10 @@ impl DetachedConversation {
 
     /// Whether the conversation belongs to that client.
     pub(super) fn belongs_to(&self, peer: &Peer) -> bool {
-        self.owner == peer.principal
+        match (&self.owner, &peer.principal) {
+            (Some(owner), Some(principal)) => principal.finds(owner),
+            (owner, principal) => owner.is_none() && principal.is_none(),
+        }
     }
 
     /// Whether a client can reconnect to this session.

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use acp_relay::auth::{
     Agents, AuthMethod, AuthRequirement, Certificate, Credentials, Denial, FailedAttempts, Gate,
-    GateRules, Key, Keyring, Keys, Now, Reachability, Token,
+    GateRules, Key, Keyring, Keys, Now, Principal, Reachability, Token,
 };
+use tokio_util::sync::CancellationToken;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const ME: u32 = 1000;
@@ -172,6 +173,19 @@ fn expired_and_removed_credentials_end_connections() {
     assert_eq!(enter(1, 0), Err(Denial::Wrong));
     assert!(gate.is_still_valid(&enter(3, 0).unwrap(), at(0)));
     assert!(gate.is_still_valid(&own, at(0)));
+    // For a client that another relay has authenticated, that relay says it, and not these keys.
+    for method in [AuthMethod::Token, AuthMethod::Certificate] {
+        let elsewhere = Arc::<CancellationToken>::default();
+        let dave = Principal {
+            auth_method: method,
+            withdrawn: Some(Arc::clone(&elsewhere)),
+            ..Principal::clone(&alice)
+        };
+        gate.set_keys(Keys::new(None, Keyring::default(), Some(Arc::default())));
+        assert!(gate.is_still_valid(&dave, at(0)));
+        elsewhere.cancel();
+        assert!(!gate.is_still_valid(&dave, at(0)));
+    }
     // A replaced token of the user is invalid, unless the kernel confirms the program's user.
     let user = super::gate::gate(AuthRequirement::User, ME, 5);
     let user = user.authenticate(&MINE, at(0)).unwrap();

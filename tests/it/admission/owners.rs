@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{AuthMethod, AuthRequirement, Grant, Principal};
+use acp_relay::auth::{AuthMethod, AuthRequirement, Digest, Grant, Principal};
 use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::proxy::ConversationStore;
 use acp_relay::transport::{Link, Listener, Setup};
@@ -94,14 +94,15 @@ fn two_principals_may_use_the_same_client_id() {
 }
 
 /// The relay's link to a client of that name, and the client's link.
-fn pair(name: &str, method: AuthMethod) -> (Link, Link) {
+fn pair(name: &str, method: AuthMethod, token: Option<&str>) -> (Link, Link) {
     let (mut relay, client) = crate::support::memory::pair(&Limits::default());
     relay.peer.principal = Some(Arc::new(Principal {
         name: name.into(),
         auth_method: method,
         grant: Grant::all_agents(false),
-        key: None,
+        key: token.map(|token| Digest::of(token.as_bytes())),
         expires: None,
+        withdrawn: None,
     }));
     (relay, client)
 }
@@ -112,7 +113,7 @@ fn only_the_principal_of_a_conversation_may_resume_it() {
         let store = ConversationStore::new(Arc::new(Limits::default()));
         let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#;
         let made = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
-        let (relay, mut client) = pair("alice", AuthMethod::Token);
+        let (relay, mut client) = pair("alice", AuthMethod::Token, Some("old"));
         let mut conversation = store.attach(relay).await.unwrap();
         for (asked, answered) in [(INITIALIZE, INITIALIZED), (new, made)] {
             send(&mut *client.tx, asked).await.unwrap();
@@ -122,16 +123,18 @@ fn only_the_principal_of_a_conversation_may_resume_it() {
         }
         let load = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s"}}"#;
         let cases = [
-            ("bob", AuthMethod::Token, false),
-            ("alice", AuthMethod::Certificate, false),
-            ("alice", AuthMethod::Token, true),
+            ("bob", AuthMethod::Token, Some("old"), false),
+            ("alice", AuthMethod::Certificate, None, false),
+            // The one of the conversation was revoked.
+            ("alice", AuthMethod::Token, Some("new"), false),
+            ("alice", AuthMethod::Token, Some("old"), true),
         ];
-        for (name, method, back) in cases {
-            let (relay, mut client) = pair(name, method);
+        for (name, method, token, back) in cases {
+            let (relay, mut client) = pair(name, method, token);
             send(&mut *client.tx, INITIALIZE).await.unwrap();
             send(&mut *client.tx, load).await.unwrap();
             let received = store.attach(relay).await;
-            assert_eq!(received.is_none(), back, "{name} {method:?}");
+            assert_eq!(received.is_none(), back, "{name} {method:?} {token:?}");
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_relay::auth::{AuthMethod, Principal};
+use acp_relay::auth::{AuthMethod, Digest, Principal};
 use acp_relay::link::{Hello, LinkTable, NewKeys, Refusal, RefusalCode, ResumeKey, Welcome};
 
 /// The holder of a token.
@@ -99,6 +99,25 @@ fn a_stolen_key_a_wrong_key_and_an_unknown_link_are_refused_alike() {
     assert_eq!([&stolen, &wrong_key, &no_key], [&unknown; 3]);
     // None of them has changed the link.
     open(&mut table, &again(&first, 2), "ann", 2).unwrap();
+}
+
+#[test]
+fn another_token_of_the_same_name_resumes_no_link_of_one_that_was_revoked() {
+    let with = |token: &[u8]| {
+        Arc::new(Principal {
+            key: Some(Digest::of(token)),
+            ..Principal::clone(&user("ann"))
+        })
+    };
+    let mut table = LinkTable::default();
+    let open = |table: &mut LinkTable<u32>, hello: &Hello, who, number| {
+        let opened = table.open(hello, &who, keys(number), |_| number);
+        opened.map(|(welcome, value)| (welcome, *value))
+    };
+    let (first, _) = open(&mut table, &hello(1), with(b"old"), 1).unwrap();
+    let refused = open(&mut table, &again(&first, 2), with(b"new"), 2);
+    assert_eq!(code(refused), RefusalCode::UnknownLink);
+    open(&mut table, &again(&first, 2), with(b"old"), 2).unwrap();
 }
 
 #[test]

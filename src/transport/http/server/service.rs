@@ -66,7 +66,7 @@ impl AcpService {
             return Ok(None);
         };
         let found = self.connections.find(id);
-        let found = found.filter(|connection| *connection.owner == *client.principal);
+        let found = found.filter(|connection| client.principal.finds(&connection.owner));
         found.map(Some).ok_or_else(Refusal::unknown_connection)
     }
 

@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::super::support_ws::WebSocket;
 use super::support::{AGENT, PROMPT, bearer, serve_script};
+use crate::cli::signals::is_gone;
+use crate::process::notes::Proc;
 use crate::support::http::INITIALIZE;
 use crate::support::http_server::Server;
 use crate::support::link::run as block_on;
@@ -74,6 +76,25 @@ fn a_paused_client_is_closed_when_its_token_is_revoked() {
         let revoked = run_in(state.path(), &["token", "revoke", "alice"]).await;
         assert_eq!(revoked.code, Some(0), "{revoked:?}");
         assert_eq!(client.closed().await.0, 4401);
+    });
+}
+
+#[test]
+fn the_agent_that_waits_for_a_client_ends_when_its_token_is_revoked() {
+    block_on(async {
+        let state = tempfile::tempdir().unwrap();
+        let options = "--on-disconnect detach --require-token --limit credential-check=100ms                        --limit reconnect-grace=1h";
+        let mut program = serve_script(state.path(), options, AGENT);
+        let address = program.address().await;
+        let alice = bearer(state.path(), "alice").await;
+        let mut client = WebSocket::open(&address, &alice).await;
+        let pid = client.begin().await;
+        let agent = Proc::of(pid.try_into().unwrap()).unwrap();
+        // No close frame.
+        drop(client);
+        let revoked = run_in(state.path(), &["token", "revoke", "alice"]).await;
+        assert_eq!(revoked.code, Some(0), "{revoked:?}");
+        is_gone(&agent).await;
     });
 }
 
