@@ -4,7 +4,7 @@
 //! Values that only we choose, such as the size of a buffer, are constants where they are used.
 
 use std::ops::RangeInclusive;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::parse_duration;
@@ -209,11 +209,11 @@ impl Limits {
     /// Those for messages of the relay's own user, which come from another process and not from the
     /// network.
     #[must_use]
-    pub fn of_own_user(&self) -> Self {
-        Self {
+    pub fn of_own_user(&self) -> Arc<Self> {
+        Arc::new(Self {
             frame_from_network: self.frame_from_child.max(self.frame_from_network),
             ..self.clone()
-        }
+        })
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) async fn connect(
     setup: &Setup,
 ) -> Result<Link, OpenError> {
     let setup = &Setup {
-        limits: Arc::new(setup.limits.of_own_user()),
+        limits: setup.limits.of_own_user(),
         ..setup.clone()
     };
     let (link, is_resumable) = dial(to, at, setup, false).await?;

@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(super) use read::Opening;
 pub use read::Reader;
+pub(super) use read::{Opening, Room};
 pub use write::Writer;
 
 use crate::link::MAX_HEADER;

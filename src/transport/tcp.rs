@@ -40,7 +40,8 @@ pub(super) async fn connect(
     setup: &Setup,
 ) -> Result<Link, OpenError> {
     let stream = dial(to, host, port, setup).await?;
-    Ok(link(stream, to.to_string(), setup))
+    let (reader, writer) = stream.into_split();
+    Ok(stream::remote(reader, writer, to.to_string(), setup))
 }
 
 /// Listens at `tcp://HOST:PORT`.
@@ -86,11 +87,6 @@ async fn next(bound: &StreamListener<TcpListener>) -> io::Result<IncomingLink> {
         Ok(Link::new(Peer::remote(name, true), rx, tx, ()))
     };
     Ok(admit(from, &credentials, setup, "tcp", open))
-}
-
-fn link(stream: TcpStream, name: String, setup: &Setup) -> Link {
-    let (reader, writer) = stream.into_split();
-    stream::remote(reader, writer, name, setup)
 }
 
 /// Connects a socket, trying each address of the host's name.

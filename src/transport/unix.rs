@@ -24,12 +24,12 @@ use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::admission::{StreamListener, admit};
 use super::open_error::{self, not_bound};
-use super::stream;
+use super::stream::{self, Room};
 use super::{
     Endpoint, FrameStream, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
     Setup, forward,
@@ -49,11 +49,7 @@ type Bound = StreamListener<(SocketFile, UnixListener, Arc<Semaphore>)>;
 
 /// What a client sends. A client that only ends its stream still reads; one that is gone, with or
 /// without its process, may have lost its own connection.
-struct ClientStream {
-    rx: stream::Reader<OwnedReadHalf>,
-    /// Held while its messages may be longer than those of others.
-    _room: Option<OwnedSemaphorePermit>,
-}
+struct ClientStream(stream::Reader<OwnedReadHalf>);
 
 /// The file of a bound socket, removed with it unless the file was replaced.
 #[derive(Debug)]
@@ -69,9 +65,10 @@ pub(super) async fn connect(to: &Endpoint, path: &Path, setup: &Setup) -> Result
     let is_own = peer.is_ok_and(|user| user == geteuid().as_raw());
     let mut setup = setup.clone();
     if is_own {
-        setup.limits = Arc::new(setup.limits.of_own_user());
+        setup.limits = setup.limits.of_own_user();
     }
-    let mut link = link(stream, to.to_string(), &setup);
+    let (reader, writer) = stream.into_split();
+    let mut link = stream::remote(reader, writer, to.to_string(), &setup);
     if is_own {
         link.peer.kind = PeerKind::SameUser;
     }
@@ -92,10 +89,10 @@ pub(super) async fn listen(
         }
         None => bind_unix(at, path).await?,
     };
-    // Clients whose messages may be longer than those of others: all of them fit `http-bodies`.
+    // So many messages that are longer than those of others are read at a time.
     let limits = &setup.limits;
     let room = limits.http_bodies / limits.frame_from_child.max(1);
-    let room = Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS)));
+    let room = Arc::new(Semaphore::new(room.clamp(1, Semaphore::MAX_PERMITS)));
     Ok(Box::new(StreamListener {
         socket: (file, socket, room),
         at: at.clone(),
@@ -174,29 +171,26 @@ async fn next(bound: &Bound) -> io::Result<IncomingLink> {
     let stream = stream.into_std()?;
     let mut setup = setup.clone();
     let is_own = credentials.user == Some(geteuid().as_raw());
-    let room = is_own.then(|| Arc::clone(&socket.2).try_acquire_owned().ok());
-    let room = room.flatten();
-    if room.is_some() {
-        setup.limits = Arc::new(setup.limits.of_own_user());
+    let long = setup.limits.frame_from_network;
+    let room = is_own.then(|| Room::new(&socket.2, long));
+    if is_own {
+        setup.limits = setup.limits.of_own_user();
     }
     let open = |name, setup: &Setup| {
         let (reader, writer) = UnixStream::from_std(stream)?.into_split();
-        let (rx, tx) = stream::accepted(reader, writer, setup);
-        Ok(Link::new(
-            Peer::remote(name, true),
-            ClientStream { rx, _room: room },
-            tx,
-            (),
-        ))
+        let (mut rx, tx) = stream::accepted(reader, writer, setup);
+        rx.room = room;
+        let rx = ClientStream(rx);
+        Ok(Link::new(Peer::remote(name, true), rx, tx, ()))
     };
     Ok(admit(from, &credentials, &setup, "unix", open))
 }
 
 impl FrameStream for ClientStream {
-    forward!(self => self.rx; poll_next, poll_lost, has_progressed);
+    forward!(self => self.0; poll_next, poll_lost, has_progressed);
 
     fn ended_cleanly(&self) -> bool {
-        let mut socket = [PollFd::new(self.rx.source().as_ref(), PollFlags::empty())];
+        let mut socket = [PollFd::new(self.0.source().as_ref(), PollFlags::empty())];
         let polled = poll(&mut socket, Some(&Timespec::default()));
         polled.is_err() || !socket[0].revents().contains(PollFlags::HUP)
     }
@@ -236,11 +230,6 @@ impl Drop for SocketFile {
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let file = fs::symlink_metadata(path).ok()?;
     Some((file.dev(), file.ino()))
-}
-
-fn link(stream: UnixStream, name: String, setup: &Setup) -> Link {
-    let (reader, writer) = stream.into_split();
-    stream::remote(reader, writer, name, setup)
 }
 
 fn address(endpoint: &Endpoint, path: &Path) -> Result<SockAddr, OpenError> {

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::PollSemaphore;
 
 use super::buffer_pool::BufferPool;
 use crate::jsonrpc::Frame;
@@ -58,6 +59,18 @@ pub struct Reader<R> {
     may_be_http: bool,
     /// Bytes were read since this was last cleared.
     has_progressed: bool,
+    /// What it shares with others, if few of them may have a long message at a time.
+    pub(in crate::transport) room: Option<Room>,
+}
+
+/// Room for long messages, which several readers share: one that has begun to read such a message
+/// holds a permit until it has the whole of it.
+#[derive(Debug)]
+pub(in crate::transport) struct Room {
+    permits: PollSemaphore,
+    held: Option<OwnedSemaphorePermit>,
+    /// A message of more bytes is long.
+    long: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +106,7 @@ impl<R> Reader<R> {
             stage: Stage::Open,
             may_be_http: false,
             has_progressed: false,
+            room: None,
         }
     }
 
@@ -111,6 +125,7 @@ impl<R> Reader<R> {
     /// Ends reading and releases the buffer.
     fn close(&mut self) {
         self.stage = Stage::Done;
+        self.room = None;
         self.input.release();
     }
 
@@ -145,6 +160,11 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
             if !self.needs_read {
                 let cut = self.cutter.decode(&mut self.input.bytes);
                 self.share_framing();
+                if let Some(room) = &mut self.room
+                    && !matches!(cut, Ok(None))
+                {
+                    room.held = None;
+                }
                 match cut {
                     Ok(Some(Decoded::Frame(frame))) => {
                         let text = self.input.pool.share(frame.into_bytes());
@@ -162,6 +182,9 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
                 let last = self.cutter.finish(&mut self.input.bytes);
                 self.close();
                 return Poll::Ready(last.map(Ok));
+            }
+            if let Some(room) = &mut self.room {
+                ready!(room.poll(cx, self.input.bytes.len()));
             }
             match self.input.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.stage = Stage::Ended,
@@ -186,10 +209,36 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
     }
 
     fn has_progressed(&mut self) -> bool {
-        std::mem::take(&mut self.has_progressed)
+        // A peer that is not read is not silent.
+        let begun = self.input.bytes.len();
+        let waits = |room: &Room| room.held.is_none() && begun > room.long;
+        let is_awaited = self.room.as_ref().is_some_and(waits);
+        std::mem::take(&mut self.has_progressed) || is_awaited
     }
 
     forward!(self => (); poll_lost, ended_cleanly, tells_loss);
+}
+
+impl Room {
+    /// Room for as many messages of more than `long` bytes as there are permits.
+    pub(in crate::transport) fn new(permits: &Arc<Semaphore>, long: usize) -> Self {
+        Self {
+            permits: PollSemaphore::new(Arc::clone(permits)),
+            held: None,
+            long,
+        }
+    }
+
+    /// Ready when a message of which `begun` bytes were read may be read on.
+    fn poll(&mut self, cx: &mut Context<'_>, begun: usize) -> Poll<()> {
+        if begun <= self.long {
+            self.held = None;
+        } else if self.held.is_none() {
+            // It is never closed.
+            self.held = ready!(self.permits.poll_acquire(cx));
+        }
+        Poll::Ready(())
+    }
 }
 
 impl<R> ReadBuffer<R> {

@@ -10,14 +10,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use acp_relay::jsonrpc::Frame;
+use acp_relay::jsonrpc::{Frame, Limits};
 use acp_relay::transport::{Endpoint, OpenError, OpenErrorKind, registry};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
 
 use crate::support::http::place;
-use crate::support::link::{accept, listen, next, received, run, send, setup};
+use crate::support::link::{accept, listen, next, received, run, send, setup, setup_with};
 
 fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix(path.to_owned())
@@ -103,6 +105,78 @@ fn a_request_of_http_ends_the_link_at_its_first_line() {
                 assert_eq!(received(&mut *server.rx).await, Frame::from(line));
             });
         }
+    }
+}
+
+#[test]
+fn as_many_long_messages_are_read_at_a_time_as_fit_and_the_others_wait() {
+    for http_bodies in [1 << 20, 1] {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("s");
+            let setup = setup_with(Limits {
+                frame_from_network: 64 << 10,
+                frame_from_child: 1 << 20,
+                http_bodies,
+                ..Limits::default()
+            });
+            let mut listener = listen(&unix(&path), &setup).await;
+            let at = listener.address();
+            let mut idle = Vec::new();
+            for _ in 0..3 {
+                let connecting = registry::connect(&at, &setup);
+                let (client, server) = tokio::join!(connecting, accept(&mut *listener));
+                idle.push((client.unwrap(), server));
+            }
+            let long = format!(r#"{{"method":"m","params":"{}"}}"#, "x".repeat(900 << 10));
+            let (begun, rest) = long.split_at(800 << 10);
+
+            // One has read the most of a long message, more than a socket holds.
+            let connecting = UnixStream::connect(&path);
+            let (first, mut server) = tokio::join!(connecting, accept(&mut *listener));
+            let mut first = first.unwrap();
+            tokio::select! {
+                written = first.write_all(begun.as_bytes()) => written.unwrap(),
+                got = next(&mut *server.rx) => panic!("half a message is read: {got:?}"),
+            }
+            let (mut waiting, mut other) = idle.pop().unwrap();
+            let sending = send(&mut *waiting.tx, long.clone());
+            let reading = async {
+                // It is not silent while it is not read.
+                let mut is_awaited = false;
+                while !is_awaited {
+                    let got = timeout(Duration::from_millis(1), next(&mut *other.rx)).await;
+                    assert!(got.is_err(), "{got:?}");
+                    other.rx.has_progressed();
+                    is_awaited = other.rx.has_progressed();
+                }
+                // Short messages pass.
+                let (short, there) = &mut idle[0];
+                send(&mut *short.tx, "{}").await.unwrap();
+                assert_eq!(received(&mut *there.rx).await, Frame::from("{}"));
+                let rest = format!("{rest}\n");
+                let writing = first.write_all(rest.as_bytes());
+                let (written, got) = tokio::join!(writing, received(&mut *server.rx));
+                written.unwrap();
+                assert!(got == Frame::from(long.clone()), "{} bytes", got.len());
+                let got = received(&mut *other.rx).await;
+                assert!(got == Frame::from(long.clone()), "{} bytes", got.len());
+                assert!(!other.rx.has_progressed() || !other.rx.has_progressed());
+            };
+            let (sent, ()) = tokio::join!(sending, reading);
+            sent.unwrap();
+
+            // A connection that ends within a long message leaves its room to others.
+            tokio::select! {
+                written = first.write_all(begun.as_bytes()) => written.unwrap(),
+                got = next(&mut *server.rx) => panic!("half a message is read: {got:?}"),
+            }
+            drop((first, server));
+            let sending = send(&mut *waiting.tx, long.clone());
+            let (sent, got) = tokio::join!(sending, received(&mut *other.rx));
+            sent.unwrap();
+            assert!(got == Frame::from(long.clone()), "{} bytes", got.len());
+        });
     }
 }
 
