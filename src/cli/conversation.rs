@@ -315,7 +315,7 @@ fn agent_failure(end: &End, tail: &str) -> Option<String> {
 
 impl LinkGuard for RestartableHold {
     forward!(self => self.hold;
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, is_relay,
+        poll_exit, signal, capture_stderr, watch_presence, longest, away, unacknowledged, is_relay,
         log_redaction, stderr_tail);
 
     fn restart(&mut self) -> Option<Restart> {
@@ -348,7 +348,8 @@ impl AgentHold {
 
 impl LinkGuard for AgentHold {
     forward!(self => self.hold;
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, is_relay, restarts);
+        poll_exit, signal, capture_stderr, watch_presence, longest, away, unacknowledged, is_relay,
+        restarts);
 
     fn restart(&mut self) -> Option<Restart> {
         let restart = self.hold.restart()?;

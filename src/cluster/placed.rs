@@ -184,6 +184,6 @@ impl LinkGuard for Part {
     }
 
     forward!(self => self.0.lock().link.guard;
-        poll_exit, signal, capture_stderr, away, unacknowledged, log_redaction,
+        poll_exit, signal, capture_stderr, longest, away, unacknowledged, log_redaction,
         restart, restarts, is_relay, stderr_tail);
 }

@@ -69,11 +69,7 @@ impl Conversation {
         let Scanned::Message(at) = scan(frame, &self.limits) else {
             return;
         };
-        let what = format!(
-            "a message of {bytes} bytes is not sent: the relay of the {to} takes {limit} at most \
-             (--limit frame-from-network there)"
-        );
-        let reason = Reason::new(reply::TOO_LARGE, what);
+        let reason = Reason::too_long(to, bytes, limit);
         match at.kind {
             Kind::Notification => {}
             Kind::Request => {

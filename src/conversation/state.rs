@@ -188,6 +188,11 @@ impl Conversation {
         self
     }
 
+    /// Sets the longest message that this side takes from now on.
+    pub const fn set_longest(&mut self, to: Side, longest: usize) {
+        self.longest[to as usize] = longest;
+    }
+
     /// Sets the function that redacts secrets in what the agent printed, before it is quoted.
     #[must_use]
     pub fn with_log_redaction(mut self, redact: LogRedaction) -> Self {

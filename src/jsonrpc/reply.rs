@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize as _, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role, member};
+use super::{Envelope, Exit, Frame, FrameError, FrameFault, Id, Kind, Role, Side, member};
 
 /// Not JSON (JSON-RPC 2.0, section 5.1).
 pub const PARSE_ERROR: i32 = -32700;
@@ -200,6 +200,15 @@ impl Reason {
             reason: UNRECORDED,
             ..Self::new(POLICY_DENIED, message)
         }
+    }
+
+    /// The reason for not sending a message that is longer than the relay of `to` takes.
+    pub(crate) fn too_long(to: Side, bytes: usize, limit: usize) -> Self {
+        let what = format!(
+            "a message of {bytes} bytes is not sent: the relay of the {to} takes {limit} at most \
+             (--limit frame-from-network there)"
+        );
+        Self::new(TOO_LARGE, what)
     }
 
     /// The reason for a message with this fault.

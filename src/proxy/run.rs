@@ -177,6 +177,9 @@ struct RelayLoop {
 impl RelayLoop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.idle = [false; 2];
+        if let Some(longest) = self.holds[Side::Client as usize].longest() {
+            self.conversation.set_longest(Side::Client, longest);
+        }
         self.poll_stop(cx);
         self.poll_exit(cx);
         self.process_outbox();

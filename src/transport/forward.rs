@@ -50,6 +50,7 @@ macro_rules! forward {
     (@away $($to:tt)+) => {
         forward! { @of [&] away() -> Option<(tokio::time::Instant, usize)>; $($to)+ }
     };
+    (@longest $($to:tt)+) => { forward! { @of [&] longest() -> Option<usize>; $($to)+ } };
     (@unacknowledged $($to:tt)+) => { forward! { @of [&] unacknowledged() -> usize; $($to)+ } };
     (@log_redaction $($to:tt)+) => {
         forward! { @of [&] log_redaction() -> fn(&str) -> String; $($to)+ }

@@ -44,7 +44,7 @@ pub struct Peer {
     pub principal: Option<Arc<Principal>>,
     /// The agent that it requests by name, where agents have names.
     pub wanted_agent: Option<Arc<str>>,
-    /// The longest message that it takes, if it has announced that.
+    /// The longest message that it takes, if it has announced that; see also [`LinkGuard::longest`].
     pub longest: usize,
     /// Whether it is connected, as far as that shows, without anything in between.
     pub is_direct: bool,
@@ -165,6 +165,9 @@ pub trait LinkGuard: Send {
     /// Reports to `callback` when the peer's connection is lost and when it is restored, if the
     /// link outlives connections.
     fn watch_presence(&mut self, callback: PresenceCallback);
+    /// The longest message that the peer takes now, where another peer may have taken the place of
+    /// the first one.
+    fn longest(&self) -> Option<usize>;
     /// Since when the peer's connection is lost, and the bytes that wait for the next one, if the
     /// link outlives connections.
     fn away(&self) -> Option<(Instant, usize)>;
@@ -297,6 +300,10 @@ impl LinkGuard for () {
     fn capture_stderr(&mut self, _callback: StderrCallback) {}
 
     fn watch_presence(&mut self, _callback: PresenceCallback) {}
+
+    fn longest(&self) -> Option<usize> {
+        None
+    }
 
     fn away(&self) -> Option<(Instant, usize)> {
         None

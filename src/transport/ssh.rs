@@ -334,6 +334,6 @@ impl<R: FrameStream> FrameStream for SshStream<R> {
 impl LinkGuard for Shared {
     forward!(self => self.0.lock(); signal, capture_stderr);
     forward!(self => ();
-        poll_exit, watch_presence, away, unacknowledged, log_redaction, restart, restarts, is_relay,
-        stderr_tail);
+        poll_exit, watch_presence, longest, away, unacknowledged, log_redaction, restart, restarts,
+        is_relay, stderr_tail);
 }

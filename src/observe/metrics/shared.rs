@@ -16,6 +16,7 @@ use super::registry::Registry;
 use super::sources::GaugeSource;
 use super::stats::ConversationStats;
 use crate::auth::{AuthEvents, CredentialKind, RejectReason};
+use crate::conversation::Note;
 use crate::jsonrpc::Side;
 use crate::link::{Attach, LinkEvents, LinkSource};
 use crate::observe::recorder::RecorderStats;
@@ -112,6 +113,11 @@ impl Metrics {
     /// A client of `--on-disconnect detach` began a conversation, or returned to one.
     pub fn attached(&self, is_resumed: bool) {
         self.series.attached.count([1, usize::from(is_resumed)]);
+    }
+
+    /// A message that was kept for a client is too long for the one that has returned.
+    pub fn kept_too_long(&self, note: &Note) {
+        self.series.notes.count([note.index()]);
     }
 
     /// The configuration file was to be read again.

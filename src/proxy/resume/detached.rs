@@ -15,9 +15,14 @@ use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
 use crate::auth::Principal;
+use crate::conversation::Note;
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits, PendingRequests, Scanner};
+use crate::jsonrpc::reply::{self, Delivered, Reason};
+use crate::jsonrpc::{
+    CloseReason, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, Side, scan,
+};
 use crate::link::ReplayBuffer;
+use crate::observe::metrics::Metrics;
 use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
@@ -55,6 +60,7 @@ pub(super) struct DetachedConversation {
     /// is not sent as well.
     pub(super) answered: Option<IdBuf>,
     waker: Option<Waker>,
+    metrics: Option<Arc<Metrics>>,
     /// Called when the client disconnects and reconnects.
     watch: Option<Watch>,
 }
@@ -84,6 +90,7 @@ impl DetachedConversation {
         read: ReadAhead,
         limits: Arc<Limits>,
         keeps_killed: bool,
+        metrics: Option<Arc<Metrics>>,
     ) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&limits)),
@@ -103,6 +110,7 @@ impl DetachedConversation {
             received: read.frames,
             answered: read.answered,
             waker: None,
+            metrics,
             watch: None,
         }
     }
@@ -287,16 +295,54 @@ impl DetachedConversation {
     pub(super) fn deliver(&mut self, frame: Frame) {
         if !self.urgent.is_empty() {
             self.urgent.push_back(frame);
-            return;
+        } else if self.client.is_none() {
+            self.missed.append(frame);
+        } else {
+            self.send_now(frame);
         }
-        match &mut self.client {
-            Some(client) => {
-                if let Err(error) = client.tx.start_send(frame) {
-                    self.detach_client(&error.to_string());
-                }
-            }
-            None => self.missed.append(frame),
+    }
+
+    /// Sends a message to the client that is there. In place of one that is too long for it, there
+    /// is the error for a request or an answer.
+    fn send_now(&mut self, frame: Frame) {
+        let limit = self.longest();
+        let frame = match frame.len() > limit {
+            true => self.refuse_too_long(&frame, limit),
+            false => Some(frame),
+        };
+        if let (Some(client), Some(frame)) = (&mut self.client, frame)
+            && let Err(error) = client.tx.start_send(frame)
+        {
+            self.detach_client(&error.to_string());
         }
+    }
+
+    fn refuse_too_long(&mut self, frame: &Frame, limit: usize) -> Option<Frame> {
+        let (to, bytes) = (Side::Client, frame.len());
+        let note = Note::TooLong { to, bytes, limit };
+        tracing::warn!("{note}");
+        if let Some(metrics) = &self.metrics {
+            metrics.kept_too_long(&note);
+        }
+        let Scanned::Message(at) = scan(frame, &self.limits) else {
+            return None;
+        };
+        let reason = Reason::too_long(to, bytes, limit);
+        let error = |delivered| reply::error(at.id(frame), &reason.delivered(delivered));
+        if at.kind == Kind::Request {
+            // An earlier client may have received it.
+            self.received
+                .push_back(Decoded::Frame(error(Delivered::Unknown)));
+            self.wake();
+            return None;
+        }
+        at.kind.is_answer().then(|| error(Delivered::Yes))
+    }
+
+    /// The longest message that the client takes; one that is away may take any.
+    pub(super) fn longest(&self) -> usize {
+        let client = self.client.as_ref();
+        client.map_or(usize::MAX, |client| client.peer.longest)
     }
 
     /// Sends what comes before anything else.
@@ -313,11 +359,8 @@ impl DetachedConversation {
                 }
                 Poll::Pending => return Poll::Pending,
             }
-            if let Some(frame) = self.urgent.pop_front()
-                && let Err(error) = client.tx.start_send(frame)
-            {
-                self.detach_client(&error.to_string());
-                break;
+            if let Some(frame) = self.urgent.pop_front() {
+                self.send_now(frame);
             }
             moved = true;
         }

@@ -69,6 +69,10 @@ impl LinkGuard for Part {
         self.0.lock().set_watch(watch);
     }
 
+    fn longest(&self) -> Option<usize> {
+        Some(self.0.lock().longest())
+    }
+
     forward!(self => self.0.lock(); away);
     forward!(self => ();
         poll_exit, signal, capture_stderr, unacknowledged, log_redaction, restart, restarts,

@@ -122,7 +122,9 @@ impl ConversationStore {
     fn add(&self, client: Link, read: ReadAhead) -> Link {
         let peer = client.peer.clone();
         let limits = Arc::clone(&self.limits);
-        let conversation = DetachedConversation::new(client, read, limits, !self.ends_killed);
+        let metrics = self.metrics.get().cloned();
+        let conversation =
+            DetachedConversation::new(client, read, limits, !self.ends_killed, metrics);
         let conversation = Arc::new(Mutex::new(conversation));
         let mut conversations = self.conversations.lock();
         conversations.retain(|conversation| conversation.strong_count() > 0);

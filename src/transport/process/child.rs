@@ -184,7 +184,7 @@ impl LinkGuard for Process {
     }
 
     forward!(self => ();
-        watch_presence, away, unacknowledged, log_redaction, restart, restarts, is_relay);
+        watch_presence, longest, away, unacknowledged, log_redaction, restart, restarts, is_relay);
 }
 
 impl Drop for Process {

@@ -215,6 +215,6 @@ impl LinkGuard for Guard {
     }
 
     forward!(self => ();
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
-        restart, restarts, is_relay);
+        poll_exit, signal, capture_stderr, watch_presence, longest, away, unacknowledged,
+        log_redaction, restart, restarts, is_relay);
 }

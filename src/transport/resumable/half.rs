@@ -87,7 +87,7 @@ impl LinkGuard for Guard {
     }
 
     forward!(self => self.end.lock(); signal);
-    forward!(self => (); poll_exit, log_redaction, restart, restarts, stderr_tail);
+    forward!(self => (); poll_exit, longest, log_redaction, restart, restarts, stderr_tail);
 }
 
 impl Drop for Guard {

@@ -71,7 +71,13 @@ impl Server {
 
     /// A client connects, as over a WebSocket.
     fn connect(&self) -> Connection {
+        self.connect_taking(usize::MAX)
+    }
+
+    /// The same for a client that takes messages of this length at most.
+    fn connect_taking(&self, longest: usize) -> Connection {
         let (client, mut near) = crate::support::memory::pair(&self.limits);
+        near.peer.longest = longest;
         near.peer.half_close = false;
         near.rx = Box::new(Breaks(near.rx));
         let store = Arc::clone(&self.store);
@@ -94,7 +100,12 @@ impl Server {
 
     /// A client with a session `s1` and an agent of its own.
     async fn begin(&self) -> (TestPeer, TestPeer, JoinHandle<End>) {
-        let connection = self.connect();
+        self.begin_taking(usize::MAX).await
+    }
+
+    /// The same for a client that takes messages of this length at most.
+    async fn begin_taking(&self, longest: usize) -> (TestPeer, TestPeer, JoinHandle<End>) {
+        let connection = self.connect_taking(longest);
         let mut client = connection.client;
         client.send(&initialize(0, json!({}))).await;
         let (mut agent, run) = within(connection.attached).await.unwrap().unwrap();
@@ -109,7 +120,12 @@ impl Server {
 
     /// A client connects again and requests its session.
     async fn resume(&self, method: &str, id: u32) -> TestPeer {
-        let mut connection = self.connect();
+        self.resume_taking(usize::MAX, method, id).await
+    }
+
+    /// The same for a client that takes messages of this length at most.
+    async fn resume_taking(&self, longest: usize, method: &str, id: u32) -> TestPeer {
+        let mut connection = self.connect_taking(longest);
         connection.client.send(&initialize(id, json!({}))).await;
         let answer = connection.client.receive_json().await;
         assert_eq!(answer["id"], id);
@@ -472,4 +488,81 @@ async fn a_closed_session_cannot_be_resumed() {
     let load = request(1, "session/load", json!({"sessionId": "s1"}));
     connection.client.send(&load).await;
     assert!(within(connection.attached).await.unwrap().is_some());
+}
+
+/// The code of an error, and whether the message was delivered.
+fn refusal(message: &Value) -> (i64, &str) {
+    let error = &message["error"];
+    let delivered = error["data"]["relay"]["delivered"].as_str();
+    (error["code"].as_i64().unwrap(), delivered.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_takes_what_the_first_one_did_not() {
+    let server = Server::new(Limits::default());
+    let long = "x".repeat(2000);
+    let (mut client, mut agent, _run) = server.begin_taking(1000).await;
+    agent.send(&update(&long)).await;
+    agent.exchange(&mut client, &update("short")).await;
+    drop(client);
+    // For a client that is away, no limit is known.
+    sleep(Duration::from_secs(1)).await;
+    agent.send(&update(&long)).await;
+    let mut client = server.resume("session/resume", 0).await;
+    let missed = format!("agent:{long}");
+    assert_eq!(summaries(&mut client, 2).await, [&*missed, "answer"]);
+    agent.send(&update(&long)).await;
+    assert_eq!(summaries(&mut client, 1).await, [missed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_is_sent_nothing_that_is_too_long_for_it() {
+    let server = Server::new(Limits::default());
+    let long = "x".repeat(2000);
+    let asks = |id: u32| {
+        let params = json!({"sessionId": "s1", "path": long});
+        request(id, "fs/read_text_file", params)
+    };
+    let (mut client, mut agent, _run) = server.begin().await;
+    agent.exchange(&mut client, &update(&long)).await;
+    agent.exchange(&mut client, &update("one")).await;
+    agent.exchange(&mut client, &asks(5)).await;
+    drop(client);
+    sleep(Duration::from_secs(1)).await;
+    agent.send(&update(&long)).await;
+    agent.send(&asks(6)).await;
+    agent.send(&permission(7)).await;
+    let notice = json!({"jsonrpc": "2.0", "method": "_x/y", "params": long});
+    agent.send(&notice.to_string()).await;
+
+    // What is kept: requests get their error, and the rest of the history comes.
+    let mut client = server.resume_taking(1000, "session/load", 0).await;
+    assert_eq!(summaries(&mut client, 1).await, ["agent:one"]);
+    assert_eq!(client.receive_json().await["id"], 1);
+    assert_eq!(client.receive_json().await["id"], 7);
+    for id in [5, 6] {
+        let refused = agent.receive_json().await;
+        assert_eq!(
+            (&refused["id"], refusal(&refused)),
+            (&json!(id), (-32056, "unknown"))
+        );
+    }
+
+    // What comes now.
+    agent.send(&update(&long)).await;
+    agent.send(&asks(8)).await;
+    let refused = agent.receive_json().await;
+    assert_eq!(
+        (&refused["id"], refusal(&refused)),
+        (&json!(8), (-32056, "no"))
+    );
+    let asked = client.exchange(&mut agent, &prompt(2, "hello")).await;
+    let answer = result(asked["id"].clone(), json!({"stopReason": long}));
+    let answer = agent.exchange(&mut client, &answer).await;
+    assert_eq!(
+        (&answer["id"], refusal(&answer)),
+        (&json!(2), (-32056, "yes"))
+    );
+    agent.send(&update("two")).await;
+    assert_eq!(summaries(&mut client, 1).await, ["agent:two"]);
 }

@@ -300,6 +300,10 @@ impl LinkGuard for Watched {
 
     fn watch_presence(&mut self, _callback: PresenceCallback) {}
 
+    fn longest(&self) -> Option<usize> {
+        None
+    }
+
     fn away(&self) -> Option<(Instant, usize)> {
         None
     }

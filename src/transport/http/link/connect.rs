@@ -55,8 +55,8 @@ impl LinkGuard for Guard {
     }
 
     forward!(self => ();
-        poll_exit, signal, capture_stderr, watch_presence, away, unacknowledged, log_redaction,
-        restart, restarts, stderr_tail);
+        poll_exit, signal, capture_stderr, watch_presence, longest, away, unacknowledged,
+        log_redaction, restart, restarts, stderr_tail);
 }
 
 /// Opens a link over Streamable HTTP. The connection itself is opened by the client's `initialize`;
