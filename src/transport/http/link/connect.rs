@@ -10,13 +10,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use super::post::{Outgoing, post_all};
 use super::shared::{Api, Failure, Shared, new_queue};
-use super::stream::Stream;
+use super::stream::{HEAD_TIMEOUT, Stream};
 use crate::jsonrpc::Frame;
 use crate::transport::http::client::HttpClient;
 use crate::transport::http::queue::{Queue, Receiver};
@@ -101,7 +101,8 @@ pub(in crate::transport) async fn connect_elephant(
         OpenError::new(OpenErrorKind::Protocol, to, what)
             .with_remedy("Check the address; elephant.ai's routes are below /acp")
     };
-    let answer = stream.open().await.map_err(|failure| match failure {
+    let answer = stream.open(Instant::now() + HEAD_TIMEOUT).await;
+    let answer = answer.map_err(|failure| match failure {
         Failure::Refused(refusal) if refusal.is_forbidden() => {
             OpenError::new(OpenErrorKind::Forbidden, to, refusal.text)
                 .with_remedy(open_error::CHECK_TOKEN)

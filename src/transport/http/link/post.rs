@@ -196,6 +196,18 @@ impl Shared {
             };
             wait_open(ready).await;
         }
+        // A session that is being loaded may have no stream before.
+        let enters = |at: Envelope| {
+            let method = at.method(&message.frame);
+            ["session/load", "session/resume"].contains(&&*method)
+        };
+        if *self.refused.borrow() > 0 && !message.envelope.is_some_and(enters) {
+            // What is sent on a stream that there is not would be lost. It opens, the link ends, or
+            // the head of the stream comes with the answer.
+            let mut refused = self.refused.subscribe();
+            let none_is_refused = refused.wait_for(|&refused| refused == 0);
+            let _ = timeout(stream::GIVE_UP, none_is_refused).await;
+        }
         let answer = match self.post(message, session.as_ref()).await {
             // A 404 may be about the session: the official Python server does not know one that is
             // only being loaded. Without it, the same message shows whether the connection is

@@ -60,6 +60,8 @@ pub(super) struct Shared {
     /// How many streams are being opened again: a message that is posted now could have its answer
     /// lost.
     pub(super) cut: watch::Sender<usize>,
+    /// How many streams the server has just refused to open, and may open later.
+    pub(super) refused: watch::Sender<usize>,
     /// Changes when a message waits for these.
     pub(super) awaited: watch::Sender<()>,
     /// The tasks that read sessions' streams.
@@ -124,6 +126,7 @@ impl Shared {
             next_post: AtomicU64::new(0),
             keepalive: Mutex::default(),
             cut: watch::channel(0).0,
+            refused: watch::channel(0).0,
             awaited: watch::channel(()).0,
             session_streams: TaskTracker::new(),
             ended: CancellationToken::new(),

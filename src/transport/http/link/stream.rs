@@ -5,6 +5,7 @@
 //! server has ended in good order only fails the requests of that session. A relay that ends the
 //! conversation sends a closing comment on each stream, and that stream is not opened again.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderValue};
 use hyper::{Method, Response};
+use hyper_util::client::legacy::connect::capture_connection;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -29,10 +31,13 @@ use crate::transport::{LinkError, closing};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const MAX_STREAMS: usize = 256;
-/// How long a server may take for the head of a stream.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a server may take to be connected for a stream, and a relay or elephant.ai also for its
+/// head. Others may send the head with the first event, whenever that is.
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// From this time on, a connected server has not refused a stream but waited for its first event.
+const HEAD_WAIT: Duration = Duration::from_secs(10);
 /// How long a stream that cannot be opened is tried.
-const GIVE_UP: Duration = Duration::from_secs(30);
+pub(super) const GIVE_UP: Duration = Duration::from_secs(30);
 /// The pause before a stream is opened again when the server names none; doubled each time. A
 /// message that waits for the stream ends a longer one.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
@@ -63,19 +68,19 @@ pub(super) struct Stream {
     is_gap_logged: bool,
 }
 
-/// A stream that is being opened again is counted while this exists.
-struct Cut(Arc<Shared>);
+/// A stream that is being opened again, or refused, is counted there while this exists.
+struct Counted(watch::Sender<usize>);
 
-impl Cut {
-    fn new(shared: &Arc<Shared>) -> Self {
-        shared.cut.send_modify(|cut| *cut += 1);
-        Self(Arc::clone(shared))
+impl Counted {
+    fn at(counter: &watch::Sender<usize>) -> Self {
+        counter.send_modify(|count| *count += 1);
+        Self(counter.clone())
     }
 }
 
-impl Drop for Cut {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.cut.send_modify(|cut| *cut -= 1);
+        self.0.send_modify(|count| *count -= 1);
     }
 }
 
@@ -182,14 +187,14 @@ impl Stream {
             };
             // Subscribed before the stream counts as cut, so that no message is missed.
             let (awaited, mut cut) = (self.shared.awaited.subscribe(), None);
-            if self.events.last_id().is_empty() && !self.shared.may_repeat_posts() {
+            if !self.is_resumable() {
                 // The next message of a session opens its stream.
                 let is_opened_again = self.session.is_some() && is_clean;
                 let is_elephant = matches!(self.shared.api, Api::Elephant { .. });
                 if is_opened_again || is_elephant || !self.shared.sessions().is_idle() {
                     return self.handle_lost(is_clean, &how);
                 }
-                cut = Some(Cut::new(&self.shared));
+                cut = Some(Counted::at(&self.shared.cut));
                 usual = match opened.elapsed() > MAX_WAIT {
                     true => PAUSE,
                     false => (usual * 2).min(MAX_WAIT),
@@ -257,12 +262,14 @@ impl Stream {
     /// has ended. `lost` is since when there is no stream.
     async fn open_with_retries(&mut self, lost: Instant) -> Result<Incoming, String> {
         let grace = self.shared.grace();
-        let give_up = lost + GIVE_UP.max(grace);
+        let mut give_up = lost + GIVE_UP.max(grace);
         let (mut pause, mut refused_since, mut known) = (PAUSE, None, None);
+        let mut refused = None;
         loop {
-            let opened = timeout_at(give_up, self.open()).await;
-            let is_over = opened.is_err();
-            let failure = match opened.unwrap_or(Err(Failure::Timeout(GIVE_UP.max(grace)))) {
+            let asked = Instant::now();
+            let opened = self.open(give_up).await;
+            let is_over = matches!(opened, Err(Failure::Timeout(_)));
+            let failure = match opened {
                 Ok(answer) => {
                     return self.events_of(answer).inspect_err(|why| {
                         let _ = self.shared.end(LinkError::Refused(why.clone()));
@@ -271,6 +278,7 @@ impl Stream {
                 Err(failure) => failure,
             };
             let mut retry_after = None;
+            let is_unsent = matches!(failure, Failure::NoAnswer(NoResponse::Unsent(_)));
             let nothing_listens = match &failure {
                 Failure::Refused(refusal) if !failure.is_transient() => {
                     self.refused(refusal);
@@ -278,6 +286,9 @@ impl Stream {
                 }
                 Failure::Refused(refusal) => {
                     retry_after = refusal.retry_after;
+                    if !self.is_resumable() {
+                        refused.get_or_insert_with(|| Counted::at(&self.shared.refused));
+                    }
                     false
                 }
                 Failure::NoAnswer(error) => error.is_refused(),
@@ -288,8 +299,11 @@ impl Stream {
             let why = known
                 .filter(|_| is_over)
                 .unwrap_or_else(|| failure.to_string());
-            let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             let now = Instant::now();
+            if !is_over && !is_unsent && asked + HEAD_WAIT <= now {
+                give_up = now + GIVE_UP.max(grace);
+            }
+            let until = refused_since.map_or(give_up, |since| give_up.min(since + grace));
             if now >= until {
                 let _ = self
                     .shared
@@ -302,8 +316,13 @@ impl Stream {
         }
     }
 
-    /// Requests the stream once.
-    pub(super) async fn open(&mut self) -> Result<Response<Incoming>, Failure> {
+    /// Whether nothing is lost while the stream is not there.
+    fn is_resumable(&self) -> bool {
+        !self.events.last_id().is_empty() || self.shared.may_repeat_posts()
+    }
+
+    /// Requests the stream once, which is connected before `until`.
+    pub(super) async fn open(&mut self, until: Instant) -> Result<Response<Incoming>, Failure> {
         let shared = &self.shared;
         self.pool_token = shared.client.pool_token();
         let mut request = shared.request(Method::GET, self.session.as_ref(), Bytes::new());
@@ -320,8 +339,19 @@ impl Stream {
         if again && last.is_empty() && shared.may_repeat_posts() {
             fields.insert(headers::IDEMPOTENCY_KEY, HeaderValue::from_static("stream"));
         }
+        let until = until.min(Instant::now() + HEAD_TIMEOUT);
+        let connection = capture_connection(&mut request);
+        let awaits_events =
+            matches!(shared.api, Api::Streamable { .. }) && !shared.may_repeat_posts();
+        let late = async {
+            sleep_until(until).await;
+            if awaits_events && connection.connection_metadata().is_some() {
+                pending::<()>().await;
+            }
+        };
         tokio::select! {
-            answer = shared.send(request, HEAD_TIMEOUT) => answer,
+            answer = shared.send(request, Duration::MAX) => answer,
+            () = late => Err(Failure::Timeout(HEAD_TIMEOUT)),
             () = self.pool_token.cancelled() => {
                 let silence = NoResponse::Lost("its connections are silent".to_owned());
                 Err(Failure::NoAnswer(silence))

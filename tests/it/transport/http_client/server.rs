@@ -4,7 +4,7 @@ use acp_relay::transport::{Endpoint, Link, Setup, registry};
 use hyper::Method;
 
 use crate::support::http::{INITIALIZE, INITIALIZED};
-use crate::support::http_server::{Events, Server};
+use crate::support::http_server::{Asked, Events, Server};
 use crate::support::link::{received, send};
 
 impl Server {
@@ -15,6 +15,12 @@ impl Server {
 
     /// A link whose `initialize` is answered, and the connection's stream of events.
     pub(super) async fn begun(&mut self, setup: &Setup) -> (Link, Events) {
+        let (link, asked) = self.initialized(setup).await;
+        (link, asked.stream())
+    }
+
+    /// The same, without an answer to the request for the stream.
+    pub(super) async fn initialized(&mut self, setup: &Setup) -> (Link, Asked) {
         let mut link = self.link(setup).await;
         send(&mut *link.tx, INITIALIZE).await.expect("it is sent");
         let asked = self.of(Method::POST).await;
@@ -25,9 +31,8 @@ impl Server {
             ("content-type", "application/json"),
         ];
         asked.answer(200, &head, INITIALIZED);
-        let events = self.of(Method::GET).await.stream();
         assert_eq!(received(&mut *link.rx).await, INITIALIZED.into());
-        (link, events)
+        (link, self.of(Method::GET).await)
     }
 
     pub(super) async fn link(&self, setup: &Setup) -> Link {

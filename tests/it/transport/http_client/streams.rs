@@ -4,16 +4,38 @@ use std::time::Duration;
 
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
-use acp_relay::transport::Link;
+use acp_relay::transport::{Link, LinkError};
 use bytes::Bytes;
 use hyper::Method;
 use tokio::time::sleep;
 
-use crate::support::http_server::{Events, Server};
+use crate::support::http_server::{Asked, Events, Server};
 use crate::support::link::{next, received, run, send, setup, setup_with};
+
+const NEW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}"#;
+const CREATED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s1"}}"#;
+const PROMPT: &str =
+    r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s1"}}"#;
 
 fn update(number: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"n":{number}}}}}"#)
+}
+
+/// Runs `test` in virtual time once its link is open: what waits for a clock takes no time.
+fn in_virtual_time(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test);
+}
+
+/// A link whose `initialize` is answered, and the request for its stream, which is not.
+async fn headless() -> (Server, Link, Asked) {
+    let mut server = Server::start().await;
+    let (link, asked) = server.initialized(&setup()).await;
+    tokio::time::pause();
+    (server, link, asked)
 }
 
 async fn begun() -> (Server, Link, Events) {
@@ -180,6 +202,66 @@ fn a_stream_without_keepalive_comments_is_resumed_after_the_last_event() {
         assert_eq!(asked.header("last-event-id"), Some("e1"));
         asked.stream().send(&update(1)).await;
         assert_eq!(received(&mut *link.rx).await, update(1).into());
+    });
+}
+
+#[test]
+fn a_stream_whose_head_comes_with_its_first_event_is_not_lost() {
+    in_virtual_time(async {
+        let (mut server, mut link, own) = headless().await;
+        // The user is away.
+        sleep(Duration::from_secs(600)).await;
+        send(&mut *link.tx, NEW).await.unwrap();
+        server.of(Method::POST).await.accept();
+        sleep(Duration::from_secs(40)).await;
+        let own = own.stream();
+        own.send(CREATED).await;
+        assert_eq!(received(&mut *link.rx).await, CREATED.into());
+        let session = server.of(Method::GET).await;
+        assert_eq!(session.header("acp-session-id"), Some("s1"));
+        send(&mut *link.tx, PROMPT).await.unwrap();
+        server.of(Method::POST).await.accept();
+        // It thinks.
+        sleep(Duration::from_secs(90)).await;
+        session.stream().send(&update(1)).await;
+        assert_eq!(received(&mut *link.rx).await, update(1).into());
+    });
+}
+
+#[test]
+fn a_gateway_that_does_not_wait_for_the_head_of_a_stream_does_not_end_it() {
+    for seconds in [20, 60] {
+        in_virtual_time(async {
+            let (mut server, mut link, mut own) = headless().await;
+            for _ in 0..5 {
+                sleep(Duration::from_secs(seconds)).await;
+                own.answer(504, &[], "");
+                own = server.of(Method::GET).await;
+            }
+            own.stream().send(&update(1)).await;
+            assert_eq!(received(&mut *link.rx).await, update(1).into());
+        });
+    }
+}
+
+#[test]
+fn a_stream_that_is_refused_for_half_a_minute_is_lost() {
+    in_virtual_time(async {
+        let (mut server, mut link, mut own) = headless().await;
+        let refusing = async {
+            loop {
+                own.answer(503, &[], "");
+                own = server.next().await;
+                if own.method == Method::DELETE {
+                    return;
+                }
+            }
+        };
+        let (error, ()) = tokio::join!(next(&mut *link.rx), refusing);
+        assert!(
+            matches!(error, Some(Err(LinkError::Io { .. }))),
+            "{error:?}"
+        );
     });
 }
 
