@@ -54,8 +54,8 @@ struct AgentHold {
 }
 
 /// What becomes of an agent's stderr.
-#[derive(Clone)]
-struct StderrTargets {
+#[derive(Clone, Debug, Default)]
+pub struct StderrTargets {
     metrics: Option<Arc<AgentMetrics>>,
     /// Where it is recorded.
     capture: Option<Arc<StderrCapture>>,
@@ -74,11 +74,7 @@ pub(super) async fn connect_agent(
         .run_until_cancelled(registry::connect(to, setup));
     let agent = agent.await.ok_or(NoAgent::Stopped)?;
     let mut link = agent.map_err(NoAgent::Unreachable)?;
-    link.guard = Box::new(RestartableHold {
-        hold: link.guard,
-        to: to.clone(),
-        setup: setup.clone(),
-    });
+    link.guard = Box::new(restartable(link.guard, to, setup));
     Ok(link)
 }
 
@@ -159,7 +155,7 @@ pub(super) async fn run_conversation(
         capture,
         tail: Arc::clone(&tail),
     };
-    agent.guard = Box::new(AgentHold::over(agent.guard, observed));
+    agent.guard = Box::new(agent_hold(agent.guard, observed));
     let dialect_options = context.dialects.for_client(&client.peer).options(limits);
     let limits = Arc::clone(limits);
     let run = proxy::run(
@@ -313,6 +309,16 @@ fn agent_failure(end: &End, tail: &str) -> Option<String> {
     })
 }
 
+/// The hold of an agent that is reached there.
+pub fn restartable(
+    hold: Box<dyn LinkGuard>,
+    to: &Endpoint,
+    setup: &Setup,
+) -> impl LinkGuard + use<> {
+    let (to, setup) = (to.clone(), setup.clone());
+    RestartableHold { hold, to, setup }
+}
+
 impl LinkGuard for RestartableHold {
     forward!(self => self.hold;
         poll_exit, signal, capture_stderr, watch_presence, longest, away, unacknowledged, is_relay,
@@ -331,19 +337,18 @@ impl LinkGuard for RestartableHold {
     }
 }
 
-impl AgentHold {
-    fn over(mut hold: Box<dyn LinkGuard>, targets: StderrTargets) -> Self {
-        let (metrics, capture) = (targets.metrics.clone(), targets.capture.clone());
-        hold.capture_stderr(Box::new(move |bytes| {
-            if let Some(agent) = &metrics {
-                agent.stderr(bytes.len());
-            }
-            if let Some(capture) = &capture {
-                capture.push(bytes);
-            }
-        }));
-        Self { hold, targets }
-    }
+/// The hold of an agent whose stderr has these targets.
+pub fn agent_hold(mut hold: Box<dyn LinkGuard>, targets: StderrTargets) -> impl LinkGuard {
+    let (metrics, capture) = (targets.metrics.clone(), targets.capture.clone());
+    hold.capture_stderr(Box::new(move |bytes| {
+        if let Some(agent) = &metrics {
+            agent.stderr(bytes.len());
+        }
+        if let Some(capture) = &capture {
+            capture.push(bytes);
+        }
+    }));
+    AgentHold { hold, targets }
 }
 
 impl LinkGuard for AgentHold {
@@ -356,7 +361,7 @@ impl LinkGuard for AgentHold {
         let targets = self.targets.clone();
         Some(Box::pin(async move {
             let mut link = restart.await?;
-            link.guard = Box::new(Self::over(link.guard, targets));
+            link.guard = Box::new(agent_hold(link.guard, targets));
             Ok(link)
         }))
     }

@@ -97,5 +97,7 @@ mod top;
 mod traces;
 mod try_agent;
 
+pub use admission::guarded;
 pub use command_line::{command, run};
 pub use config::faults as configuration_faults;
+pub use conversation::{StderrTargets, agent_hold, restartable};

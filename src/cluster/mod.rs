@@ -39,6 +39,7 @@ pub use gateway::{Gateway, GatewaySettings};
 pub use host::{Host, HostSettings};
 pub use nats::{Nats, NatsSettings, read_server};
 pub use parts::{Joined, Joiner, Splitter};
+pub use placed::{Find, placed};
 pub use record::{Directory, HostRecord, Placement};
 pub use sessions::{SessionRecord, is_given_up};
 pub use ticket::{Claims, Guest, Purpose, Signer, TicketError, Verifier};

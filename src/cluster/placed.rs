@@ -16,8 +16,7 @@ use crate::transport::{
 };
 
 /// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
-pub(super) type Find =
-    Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<Link>, String>> + Send>;
+pub type Find = Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<Link>, String>> + Send>;
 
 /// Methods after which a client stays where it is.
 const STAYS: [&str; 3] = ["session/new", "session/fork", "session/prompt"];
@@ -42,7 +41,7 @@ struct Shared {
 struct Part(Arc<Mutex<Shared>>);
 
 /// A link that begins as `link`.
-pub(super) fn placed(link: Link, limits: &Arc<Limits>, find: Find) -> Link {
+pub fn placed(link: Link, limits: &Arc<Limits>, find: Find) -> Link {
     let peer: Peer = link.peer.clone();
     let shared = Arc::new(Mutex::new(Shared {
         link,

@@ -147,7 +147,7 @@ impl AdmissionControl {
     /// Has the link of a client that was registered before end when its credentials become invalid,
     /// also one that waits for its client.
     pub(in crate::cli) fn watch(&self, client: Link) -> Link {
-        guarded_link::watch(client, &self.gate, &self.limits)
+        guarded_link::guarded(client, &self.gate, &self.limits)
     }
 
     /// Registers a client that the gate has admitted. Its link ends when its credentials become
@@ -162,7 +162,7 @@ impl AdmissionControl {
             .admit(client.peer.principal.as_ref(), &self.limits);
         match admitted {
             Ok(permit) => Ok((
-                guarded_link::watch(client, &self.gate, &self.limits),
+                guarded_link::guarded(client, &self.gate, &self.limits),
                 permit,
             )),
             Err(reason) => Err((client, reason)),

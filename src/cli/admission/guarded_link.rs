@@ -50,7 +50,7 @@ struct ClientRate {
 }
 
 /// Guards the link of an admitted client.
-pub(super) fn watch(client: Link, gate: &Gate, limits: &Limits) -> Link {
+pub fn guarded(client: Link, gate: &Gate, limits: &Limits) -> Link {
     let Some(principal) = client.peer.principal.clone() else {
         return client;
     };

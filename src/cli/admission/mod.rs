@@ -13,5 +13,6 @@ mod options;
 
 pub(super) use client_registry::Permit;
 pub(super) use control::AdmissionControl;
+pub use guarded_link::guarded;
 pub(super) use listener_file::{announce, announced_ports, local_key, verify_local};
 pub(super) use options::{AdmissionArgs, check as check_exposure};

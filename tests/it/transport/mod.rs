@@ -1,5 +1,6 @@
 //! Transports: the conformance suite that all of them pass, and the tests of each one.
 
+mod decorators;
 mod frames;
 mod http;
 mod http_client;

@@ -11,9 +11,12 @@
 )]
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
+use acp_relay::cli::guarded;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::proxy::ConversationStore;
 use acp_relay::transport::process::set_watchdog;
 use acp_relay::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, SSH_READY, Setup, Tls, registry,
@@ -38,6 +41,14 @@ type Kept = Box<dyn std::any::Any>;
 /// The environment variable of the second process with the far end's endpoint.
 const FAR_END: &str = "ACP_RELAY_TEST_FAR_END";
 
+/// Links of Unix sockets in the links that are made over others.
+const DECORATORS: [&str; 2 + cfg!(feature = "cluster") as usize] = [
+    "guarded",
+    "kept",
+    #[cfg(feature = "cluster")]
+    "placed",
+];
+
 /// The schemes under test: all of them. `exec` tests `stdio` as well; a recording forwards nothing
 /// (see `replay`).
 pub(super) fn schemes() -> Vec<&'static str> {
@@ -50,7 +61,8 @@ pub(super) fn schemes() -> Vec<&'static str> {
     };
     let here = all.filter(|scheme| !elsewhere(scheme));
     // A resumable link over WebSockets, and a Unix socket whose first message is looked at.
-    let here: Vec<_> = here.chain(["link", "begun"]).collect();
+    let here = here.chain(["link", "begun"]).chain(DECORATORS);
+    let here: Vec<_> = here.collect();
     assert!(here.len() >= 6, "{here:?}");
     here
 }
@@ -60,6 +72,7 @@ pub(super) fn listening() -> Vec<&'static str> {
     schemes()
         .into_iter()
         .filter(|scheme| !["exec", "http", "ssh", "begun"].contains(scheme))
+        .filter(|scheme| !DECORATORS.contains(scheme))
         .collect()
 }
 
@@ -115,7 +128,8 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
     }
     let dir = tempfile::tempdir().unwrap();
     let child = ["exec", "ssh"].contains(&scheme);
-    let (at, mut setup) = place(if child { "unix" } else { scheme }, limits, &dir);
+    let over_unix = child || DECORATORS.contains(&scheme);
+    let (at, mut setup) = place(if over_unix { "unix" } else { scheme }, limits, &dir);
     let mut listener = listen(&at, &setup).await;
     let mut address = listener.address();
     if child {
@@ -151,12 +165,55 @@ pub(super) async fn pair(scheme: &'static str, limits: &Limits) -> Pair {
         // The test harness of the second process prints lines of its own first.
         while received(&mut *client.rx).await != Frame::from("ready") {}
     }
+    if scheme == "placed" {
+        client = decorate(scheme, client, &setup).await;
+    } else {
+        server = decorate(scheme, server, &setup).await;
+    }
     Pair {
         scheme,
         client,
         server,
         _kept: Box::new(dir),
     }
+}
+
+/// The link of that scheme over another one.
+async fn decorate(scheme: &str, link: Link, setup: &Setup) -> Link {
+    match scheme {
+        "guarded" => {
+            // Without a rate it is returned unchanged.
+            let limits = Limits {
+                client_messages: 1 << 29,
+                ..Limits::clone(&setup.limits)
+            };
+            guarded(link, &setup.gate, &limits)
+        }
+        "kept" => {
+            let store = ConversationStore::new(Arc::clone(&setup.limits));
+            store.attach(link).await.unwrap()
+        }
+        #[cfg(feature = "cluster")]
+        "placed" => {
+            let nowhere = |_| Box::pin(async { Ok(None) }) as _;
+            acp_relay::cluster::placed(link, &setup.limits, Box::new(nowhere))
+        }
+        _ => link,
+    }
+}
+
+/// A link of each scheme that is made over others, here over one that `change` has changed.
+pub(super) async fn decorated(change: impl Fn(&mut Link)) -> Vec<(&'static str, Link)> {
+    let mut all = Vec::new();
+    for scheme in DECORATORS {
+        let mut link = pair("unix", &Limits::default()).await.server;
+        change(&mut link);
+        all.push((
+            scheme,
+            decorate(scheme, link, &setup_with(Limits::default())).await,
+        ));
+    }
+    all
 }
 
 /// Our own client and our own listener, after `initialize`.
