@@ -15,9 +15,9 @@ use std::time::Duration;
 use rustix::process::{getpgid, getppid, setpgid, setsid};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
+use super::process::watchdog::ignore_signals;
 pub use super::resumable::SUBCOMMAND;
 use super::resumable::{Contact, Lost, end_link};
 use super::{Endpoint, Link, ssh, websocket};
@@ -51,13 +51,7 @@ fn leave_session() {
 
 async fn watch() -> io::Result<()> {
     // Only its input ends it. The handlers are not inherited by ssh, as ignoring would be.
-    let ends = [
-        SignalKind::terminate(),
-        SignalKind::interrupt(),
-        SignalKind::hangup(),
-        SignalKind::quit(),
-    ];
-    let _ignored = ends.map(signal);
+    let _ignored = ignore_signals();
     let socket = StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
     let mut lines = BufReader::new(UnixStream::from_std(socket)?).lines();

@@ -89,15 +89,20 @@ fn receive_pipes(socket: impl AsFd) -> io::Result<[OwnedFd; 3]> {
     pipes.try_into().map_err(wrong)
 }
 
-async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
-    // Only the socket ends it. A handler is not inherited by the agent, as ignoring would be.
-    let ends = [
+/// While the result is kept, these signals do not end this process.
+pub(in crate::transport) fn ignore_signals() -> impl Sized {
+    [
         SignalKind::terminate(),
         SignalKind::interrupt(),
         SignalKind::hangup(),
         SignalKind::quit(),
-    ];
-    let _ignored = ends.map(signal);
+    ]
+    .map(signal)
+}
+
+async fn watch(mut argv: impl Iterator<Item = OsString>) -> io::Result<()> {
+    // Only the socket ends it. A handler is not inherited by the agent, as ignoring would be.
+    let _ignored = ignore_signals();
     let mut exits = signal(SignalKind::child())?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
