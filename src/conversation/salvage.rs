@@ -92,7 +92,7 @@ impl Conversation {
         }
         let mut has_answer = false;
         for object in &found.objects {
-            has_answer |= self.offer(from, piece(object), now);
+            has_answer |= self.offer(from, piece(object), error, now, out);
         }
         match from {
             // A quoted request is not answered.
@@ -197,8 +197,16 @@ impl Conversation {
         }
     }
 
-    /// Keeps an answer in other text until it is due; `false` if it is none that counts.
-    fn offer(&mut self, from: Side, frame: Frame, now: Instant) -> bool {
+    /// Keeps an answer in other text until it is due; `false` if it is none that counts. Without room,
+    /// its request gets an error.
+    fn offer(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        error: &FrameError,
+        now: Instant,
+        out: &mut Outbox,
+    ) -> bool {
         let Scanned::Message(at) = scan(&frame, &self.limits) else {
             return false;
         };
@@ -218,7 +226,16 @@ impl Conversation {
         }
         if open.offered.is_none() {
             if self.salvage.offers.len() >= MAX_OFFERS {
-                return false;
+                let (id, role) = (at.id(&frame).to_owned(), Some(Role::Answer));
+                let fault = error.fault.clone();
+                let error = FrameError {
+                    fault,
+                    id,
+                    role,
+                    ..*error
+                };
+                self.handle_frame_error(from, error, now, out);
+                return true;
             }
             open.offered = Some((frame, now + WAIT));
             self.salvage.offers.push(now + WAIT);

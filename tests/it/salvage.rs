@@ -202,7 +202,7 @@ fn an_answer_beside_text_beyond_those_that_may_wait_becomes_an_error() {
         ..Limits::default()
     };
     let mut stage = Stage::new(limits, true);
-    for id in 0..66 {
+    for id in 0..67 {
         stage.ask(Side::Client, &json!(id), "session/prompt");
     }
     let answer =
@@ -212,10 +212,13 @@ fn an_answer_beside_text_beyond_those_that_may_wait_becomes_an_error() {
         stage.receive(Side::Agent, beside_text(id).as_bytes());
     }
     assert!(stage.sent(Side::Client).is_empty());
-    stage.receive(Side::Agent, beside_text(64).as_bytes());
-    let sent = stage.sent(Side::Client);
-    let error = json!({"id": 64, "error": -32700});
-    assert!(sent.len() == 1 && is_as(&error, &sent[0]), "{sent:?}");
+    let behind_text = format!("done: {}", answer(66));
+    for (id, line) in [(64, beside_text(64)), (66, behind_text)] {
+        stage.receive(Side::Agent, line.as_bytes());
+        let sent = stage.sent(Side::Client);
+        let error = json!({"id": id, "error": -32700});
+        assert!(sent.len() == 1 && is_as(&error, &sent[0]), "{sent:?}");
+    }
     // One whose answer has come in a line of its own takes no room.
     stage.receive(Side::Agent, answer(0).as_bytes());
     assert_eq!(stage.sent(Side::Client), [answer(0)]);
