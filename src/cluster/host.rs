@@ -155,7 +155,7 @@ impl Host {
         self.changed.notify_one();
     }
 
-    /// The link of a client of `agent`, whose sessions are this host's as long as it lives. The agent's
+    /// The link of a client of `agent`, whose sessions are this host's until it gives them up. The agent's
     /// process was started with that lease.
     #[must_use]
     pub fn own(&self, client: Link, agent: &str, lease: Lease, limits: &Arc<Limits>) -> Link {

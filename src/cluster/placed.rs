@@ -8,7 +8,6 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use super::owned::ENTERS;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
 use crate::transport::{
@@ -18,6 +17,8 @@ use crate::transport::{
 /// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
 pub type Find = Box<dyn Fn(String) -> BoxFuture<'static, Result<Option<Link>, String>> + Send>;
 
+/// Requests that enter a session that there is.
+const ENTERS: [&str; 2] = ["session/load", "session/resume"];
 /// Methods after which a client stays where it is.
 const STAYS: [&str; 3] = ["session/new", "session/fork", "session/prompt"];
 

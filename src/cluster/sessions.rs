@@ -74,21 +74,20 @@ struct Owned {
     value: bytes::Bytes,
     /// Before the last renewal that succeeded was sent.
     renewed: Instant,
-    lost: CancellationToken,
-    users: usize,
+    is_lost: bool,
     /// The time in which its agent is stopped.
     stop: Duration,
-    /// Those of the agents that have it.
-    leases: Vec<Lease>,
+    users: Vec<User>,
 }
+
+/// The lease of an agent that has a session, and what is cancelled when the session is lost.
+pub(super) type User = (Lease, CancellationToken);
 
 /// A claim to a session, which is given up when it is dropped.
 pub(super) struct Claim {
     key: String,
     lease: Lease,
     sessions: Arc<OwnedSessions>,
-    /// Cancelled when the session is not this host's any more.
-    pub(super) lost: CancellationToken,
 }
 
 /// Whether a claim that was last renewed then is given up, by a host that needs the time `stop` to
@@ -137,8 +136,7 @@ impl OwnedSessions {
         })
     }
 
-    /// Claims a session for this host, which needs the time `stop` to stop the agent; `lease` is the
-    /// agent's.
+    /// Claims a session for this host, which needs the time `stop` to stop the agent.
     ///
     /// # Errors
     /// It is another host's, the servers do not answer, or `stop` leaves no time for renewals.
@@ -148,13 +146,13 @@ impl OwnedSessions {
         session: String,
         agent: String,
         stop: Duration,
-        lease: Lease,
+        user: User,
     ) -> Result<Claim, String> {
         if stop + 2 * RENEWAL > LEASE {
             return Err("the limit stop-grace of its agent is more than 9 s".to_owned());
         }
         let key = key(&who, &session);
-        if let Some(claim) = self.again(&key, stop, &lease)? {
+        if let Some(claim) = self.again(&key, stop, &user)? {
             return Ok(claim);
         }
         let record = SessionRecord {
@@ -173,15 +171,14 @@ impl OwnedSessions {
             revision,
             value,
             renewed,
-            lost: CancellationToken::new(),
-            users: 0,
+            is_lost: false,
             stop,
-            leases: Vec::new(),
+            users: Vec::new(),
         });
         // Another client may have claimed it at the same time.
         own.revision = own.revision.max(revision);
         drop(owned);
-        let claim = self.again(&key, stop, &lease)?;
+        let claim = self.again(&key, stop, &user)?;
         claim.ok_or_else(|| "it was lost just now".to_owned())
     }
 
@@ -217,24 +214,21 @@ impl OwnedSessions {
         self: &Arc<Self>,
         key: &str,
         stop: Duration,
-        lease: &Lease,
+        user: &User,
     ) -> Result<Option<Claim>, String> {
         let mut owned = self.owned.lock();
         let Some(own) = owned.get_mut(key) else {
             return Ok(None);
         };
-        if own.lost.is_cancelled() {
+        if own.is_lost {
             return Err("the agent that had it here is being stopped".to_owned());
         }
-        own.users += 1;
         own.stop = own.stop.max(stop);
-        own.leases.push(lease.clone());
-        let lost = own.lost.clone();
-        extend(lease, &owned);
+        own.users.push(user.clone());
+        extend(&user.0, &owned);
         Ok(Some(Claim {
             key: key.to_owned(),
-            lease: lease.clone(),
-            lost,
+            lease: user.0.clone(),
             sessions: Arc::clone(self),
         }))
     }
@@ -255,10 +249,10 @@ impl OwnedSessions {
             loop {
                 ticks.tick().await;
                 let now = Instant::now();
-                for own in self.owned.lock().values() {
-                    if is_given_up(own.renewed, now, own.stop) && !own.lost.is_cancelled() {
+                for own in self.owned.lock().values_mut() {
+                    if is_given_up(own.renewed, now, own.stop) && !own.is_lost {
                         tracing::error!("a session could not be renewed; its agent is stopped");
-                        own.lost.cancel();
+                        own.lose();
                     }
                 }
             }
@@ -271,7 +265,7 @@ impl OwnedSessions {
         let owned = self.owned.lock();
         let due = owned
             .iter()
-            .filter(|(_, own)| now >= own.renewed + RENEWAL && !own.lost.is_cancelled());
+            .filter(|(_, own)| now >= own.renewed + RENEWAL && !own.is_lost);
         due.map(|(key, _)| key.clone()).collect()
     }
 
@@ -301,11 +295,11 @@ impl OwnedSessions {
                 // Servers that were killed may have lost it: it is made again, unless another host does.
                 Ok(Ok(None)) => revision = 0,
                 Ok(Ok(_)) => {
-                    if let Some(own) = self.owned.lock().get(&key) {
+                    if let Some(own) = self.owned.lock().get_mut(&key) {
                         tracing::error!(
                             "a session is another host's ({error}); its agent is stopped"
                         );
-                        own.lost.cancel();
+                        own.lose();
                     }
                     return;
                 }
@@ -321,9 +315,17 @@ impl OwnedSessions {
         };
         own.revision = revision;
         own.renewed = at;
-        for lease in own.leases.clone() {
+        for (lease, _) in own.users.clone() {
             extend(&lease, &owned);
         }
+    }
+}
+
+impl Owned {
+    /// It is not this host's any more.
+    fn lose(&mut self) {
+        self.is_lost = true;
+        self.users.iter().for_each(|(_, lost)| lost.cancel());
     }
 }
 
@@ -333,11 +335,11 @@ impl Drop for Claim {
         let Some(own) = owned.get_mut(&self.key) else {
             return;
         };
-        own.users = own.users.saturating_sub(1);
-        if let Some(at) = own.leases.iter().position(|lease| *lease == self.lease) {
-            own.leases.swap_remove(at);
+        let mut users = own.users.iter();
+        if let Some(at) = users.position(|(lease, _)| *lease == self.lease) {
+            own.users.swap_remove(at);
         }
-        if own.users > 0 {
+        if !own.users.is_empty() {
             return;
         }
         let revision = own.revision;
@@ -356,7 +358,8 @@ impl Drop for Claim {
 
 /// Lets an agent run until the first of its claims can end.
 fn extend(lease: &Lease, owned: &HashMap<String, Owned>) {
-    let claims = owned.values().filter(|own| own.leases.contains(lease));
+    let has = |own: &&Owned| own.users.iter().any(|(one, _)| one == lease);
+    let claims = owned.values().filter(has);
     if let Some(renewed) = claims.map(|own| own.renewed).min() {
         lease.extend(renewed + AGENT_LEASE);
     }

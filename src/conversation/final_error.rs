@@ -79,6 +79,7 @@ impl Conversation {
         self.shutdown.step = Step::Over;
         self.shutdown.deadline = None;
         self.shutdown.unreachable[Side::Agent as usize] = true;
+        self.stop_claiming(now, out);
         self.take_unsent(Side::Agent, out);
         let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
         if self.dialects.converted() == Some(Side::Client) {

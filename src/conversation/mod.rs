@@ -10,6 +10,7 @@
 //! request of an answer; `policy` checks it; and it goes into the `outbox`, through
 //! `translation` again when the other side uses a dialect.
 //!
+//! `claims` has messages wait until their session is claimed, where other relays may have it, and
 //! `early_updates` holds notifications until the client knows their session.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
@@ -49,6 +50,8 @@
 mod batch;
 mod batch_state;
 mod cancelled;
+mod claims;
+mod claims_state;
 mod dialect_options;
 mod early_state;
 mod early_updates;

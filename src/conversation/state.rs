@@ -9,6 +9,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::batch_state::Batch;
+use super::claims_state::Claims;
 use super::dialect_options::DialectOptions;
 use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
@@ -40,6 +41,8 @@ pub struct Conversation {
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`.
     pub(super) held: HeldInput,
+    /// The claims of sessions, and what waits for them.
+    pub(super) claims: Claims,
     /// Notifications for sessions that the client does not know yet.
     pub(super) early: EarlyUpdates,
     /// Batches of each side that wait for answers.
@@ -144,6 +147,7 @@ impl Conversation {
             link_status: LinkStatus::default(),
             dialects,
             held: HeldInput::default(),
+            claims: Claims::default(),
             early: EarlyUpdates::default(),
             batches: [Vec::new(), Vec::new()],
             policy: None,
@@ -355,8 +359,8 @@ impl Conversation {
         self.pass_message(from, frame, envelope, now, out);
     }
 
-    /// [`Conversation::handle_message`] once the versions are known.
-    pub(super) fn pass_message(
+    /// [`Conversation::pass_message`] once its session is claimed.
+    pub(super) fn take_message(
         &mut self,
         from: Side,
         frame: Frame,

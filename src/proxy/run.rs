@@ -19,7 +19,9 @@ use crate::jsonrpc::{Limits, Side};
 use crate::link::Retention;
 use crate::observe::{Event, Observers};
 use crate::policy::MessagePolicy;
-use crate::transport::{FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, StopStep};
+use crate::transport::{
+    FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, SessionClaims, StopStep,
+};
 
 /// Bytes read from a side before the results are written. The messages share their memory with the
 /// read buffer, so it can be reused once they were sent.
@@ -88,11 +90,14 @@ pub fn run(
         counts_time: observers.needs().summaries,
         conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
             .with_policy(policy)
+            .claiming(client.sessions.is_some())
             .with_longest([client.peer.longest, agent.peer.longest])
             .with_log_redaction(agent.guard.log_redaction())
             .with_marker(marker)
             .with_agent_name(agent_name),
         observers,
+        sessions: client.sessions,
+        is_claiming: false,
         readers: [client.rx, agent.rx],
         writers: [
             Writer::new(Side::Client, client.tx),
@@ -145,6 +150,9 @@ struct RelayLoop {
     blocked_since: [Option<std::time::Instant>; 2],
     /// Sides without input since the task was woken; they wake it when they have some.
     idle: [bool; 2],
+    /// Claims the client's sessions, and whether one is being claimed.
+    sessions: Option<Box<dyn SessionClaims>>,
+    is_claiming: bool,
     readers: [Box<dyn FrameStream>; 2],
     writers: [Writer; 2],
     holds: [Box<dyn LinkGuard>; 2],
@@ -187,6 +195,7 @@ impl RelayLoop {
             let mut moved = self.poll_restart(cx);
             moved |= self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
+            moved |= self.poll_claims(cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
             moved |= self.update_agent_away();
@@ -215,6 +224,7 @@ impl RelayLoop {
         while bytes < READ_BUDGET
             && self.conversation.reads(side)
             && self.outbox.may_read(side)
+            && !self.conversation.is_claiming(side)
             && (open || side == Side::Agent)
             && !self.is_restarting(side)
             && self.observers.poll_ready(cx).is_ready()
@@ -262,7 +272,9 @@ impl RelayLoop {
                 took,
             });
         }
-        let blocked = !self.outbox.may_read(side) || self.observers.poll_ready(cx).is_pending();
+        let blocked = !self.outbox.may_read(side)
+            || self.conversation.is_claiming(side)
+            || self.observers.poll_ready(cx).is_pending();
         if blocked
             && self.conversation.reads(side)
             && let Poll::Ready(error) = self.readers[side as usize].poll_lost(cx)
@@ -279,6 +291,34 @@ impl RelayLoop {
             self.observers.on_event(&Event::Paused(side, span));
         }
         moved
+    }
+
+    /// Claims the sessions that messages wait for.
+    fn poll_claims(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(sessions) = &mut self.sessions else {
+            return false;
+        };
+        let mut moved = false;
+        loop {
+            if self.is_claiming {
+                let Poll::Ready(claimed) = sessions.poll_claimed(cx) else {
+                    return moved;
+                };
+                self.is_claiming = false;
+                moved = true;
+                let now = Instant::now().into_std();
+                self.conversation
+                    .handle_claimed(claimed, now, &mut self.outbox);
+            }
+            for session in self.conversation.released() {
+                sessions.release(&session);
+            }
+            let Some(session) = self.conversation.next_claim() else {
+                return moved;
+            };
+            sessions.claim(&session);
+            self.is_claiming = true;
+        }
     }
 
     fn handle_link_error(&mut self, side: Side, error: LinkError, now: std::time::Instant) {

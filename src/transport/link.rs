@@ -28,6 +28,18 @@ pub struct Link {
     pub tx: Box<dyn FrameSink>,
     /// Keeps resources alive as long as the link: a child process, a socket file.
     pub guard: Box<dyn LinkGuard>,
+    /// Claims the sessions of a client, where other relays may have them.
+    pub sessions: Option<Box<dyn SessionClaims>>,
+}
+
+/// Claims sessions, one after the other.
+pub trait SessionClaims: Send {
+    /// Begins to claim a session.
+    fn claim(&mut self, session: &str);
+    /// Ready when that is done; the error says why it is not.
+    fn poll_claimed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>>;
+    /// Gives up the claim of a session.
+    fn release(&mut self, session: &str);
 }
 
 /// The program at the other end.
@@ -64,6 +76,7 @@ impl Link {
             rx,
             tx,
             guard,
+            sessions: None,
         }
     }
 

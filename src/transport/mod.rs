@@ -60,7 +60,7 @@ pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
 pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
-    Restart, StderrCallback, StopStep,
+    Restart, SessionClaims, StderrCallback, StopStep,
 };
 pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,

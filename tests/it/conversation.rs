@@ -3,6 +3,7 @@
 //! Each file of `tests/vectors/playbooks` is one; `tests/README.md` describes the format. A
 //! playbook is complete: an output that it does not expect fails it, notes included.
 
+mod claims;
 mod held_updates;
 
 use std::fs;

@@ -575,6 +575,27 @@ def living_sessions(place):
         print("  found again with its turn, %s" % ("directly" if direct else "over NATS"))
 
 
+def spelled(place):
+    """A session that lives on another host is refused in a batch and in a user's dialect, too."""
+    table = place.folder / "own.json"
+    table.write_text(json.dumps({"format": 1, "dialect": "own", "title": "T", "method": {
+        "open": {"is": "session/load", "members": {"chat": "sessionId"}}}}))
+    hosts = [place.host(), place.host(), place.host(options=["--table", table, "--client-dialect", "own"])]
+    place.known(3)
+    first, batches, own = (Client(dial(host.at + "/agents/goose/acp")) for host in hosts)
+    session, rest = first.begin().session(), {"cwd": "/tmp", "mcpServers": []}
+    batches.call("initialize", protocolVersion=2, capabilities={}, info={"name": "c", "version": "1"})
+    request = {"jsonrpc": "2.0", "id": 9, "method": "session/resume", "params": {"sessionId": session, **rest}}
+    batches.wire.send(json.dumps([request]).encode())
+    refusals = [batches.wire.receive(WAIT).decode()]
+    refusals.append(json.dumps(own.begin().answer(own.send("open", chat=session, **rest))))
+    for refusal in refusals:
+        require("lives on the host" in refusal, refusal)
+        print("  " + refusal)
+    require(not (place.folder / "sessions-goose/overlaps").exists(), "two agents had the session")
+    first.turn(session)
+
+
 def killed_host(place):
     """The requests of a host that is killed get one error each within the lease; the next host takes the session."""
     for direct in (False, True):
@@ -870,7 +891,7 @@ def slow(place):
     print("  8000 updates came; the servers named %d slow consumers" % logs.count("Slow Consumer"))
 
 
-CHECKS = [transports, killed_gateway, rolling, placement, full, patient, broken, copies, trusted, living_sessions,
+CHECKS = [transports, killed_gateway, rolling, placement, full, patient, broken, copies, trusted, living_sessions, spelled,
           killed_host, fenced, revoked, lost, frozen]
 # Those that load the machine.
 LOADING = [stalled, slow, measured, crowded]

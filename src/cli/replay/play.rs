@@ -200,6 +200,7 @@ async fn play(
         tx,
         mut guard,
         peer,
+        ..
     } = registry::connect(&agent.endpoint, &agent.setup).await?;
     let mut link = QueuedLink::new(rx, tx);
     let (began, mut lost) = (Instant::now(), false);
