@@ -28,7 +28,7 @@ pub(super) struct PolicyArgs {
     #[arg(long, value_enum, value_name = "WHOSE")]
     files: Option<Files>,
     /// When to guard this machine: a guarded agent cannot run commands here, use files outside the
-    /// session's folders, or send requests that ACP does not define
+    /// session's folders, or send requests that ACP does not define, and unknown notifications
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     guard: Guard,
     /// Let the agent call this method, such as `terminal/*`; may be given several times

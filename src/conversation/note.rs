@@ -163,7 +163,8 @@ pub enum Note {
         /// What it found, for users.
         detail: String,
     },
-    /// A call was not passed on because it is not allowed; its sender was sent an error.
+    /// A message was not passed on because it is not allowed; where a request waits for an answer, an
+    /// error was sent.
     #[error("did not pass on {method} of the {from}: {why}")]
     Denied {
         /// The side that called.

@@ -28,7 +28,7 @@ impl Conversation {
             // The client would understand an unknown call as a known one.
             if let Some(why) = self.dialects.misread_as(&method) {
                 let why = format!("{method} is denied: {why}");
-                self.deny(from, &frame, at, why, out);
+                self.deny(from, &frame, at, None, why, out);
                 return;
             }
         }
@@ -42,7 +42,10 @@ impl Conversation {
                 out.note(Note::Adjusted { from, method, what });
                 self.send(to, changed, out);
             }
-            Decision::Denied(why) => self.deny(from, &frame, at, why, out),
+            Decision::Denied(why) => {
+                let method = request_method.as_deref();
+                self.deny(from, &frame, at, method, why, out);
+            }
         }
     }
 
@@ -60,15 +63,30 @@ impl Conversation {
         initialize
     }
 
-    /// Answers a call that the policy denies, or drops it when it needs no answer.
-    fn deny(&mut self, from: Side, frame: &Frame, at: &Envelope, why: String, out: &mut Outbox) {
-        let method = at.method(frame).into_owned();
+    /// Answers a request in place of a message that the policy denies: the request itself, or the one
+    /// of `request_method` that it answers.
+    fn deny(
+        &mut self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        request_method: Option<&str>,
+        why: String,
+        out: &mut Outbox,
+    ) {
+        let method = request_method.map_or_else(|| at.method(frame).into_owned(), str::to_owned);
         let reason = Reason::new(reply::POLICY_DENIED, why.clone());
+        let id = at.id(frame);
+        let name = method.clone();
         out.note(Note::Denied { from, method, why });
+        let requester = match at.kind {
+            Kind::Request => from,
+            Kind::Notification => return,
+            Kind::Result | Kind::Error => from.other(),
+        };
         if at.kind == Kind::Request {
-            let id = at.id(frame);
             self.pending[from as usize].remove(id);
-            self.answer_for_peer(from, &id.to_owned(), at.raw_method(frame), &reason, out);
         }
+        self.answer_for_peer(requester, &id.to_owned(), name.as_bytes(), &reason, out);
     }
 }

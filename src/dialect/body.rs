@@ -13,13 +13,51 @@ use crate::jsonrpc::{Envelope, Frame};
 
 /// The value of `params`, `result` or `error`.
 #[derive(Debug)]
-pub struct MessageBody<'a>(Node<'a>);
+pub struct MessageBody<'a> {
+    value: Node<'a>,
+    ignores_case: bool,
+}
 
 impl<'a> MessageBody<'a> {
     /// The body of a message.
     #[must_use]
     pub fn of(frame: &'a Frame, at: &'a Envelope) -> Self {
-        Self(message::body(frame, at))
+        Self::new(message::body(frame, at))
+    }
+
+    /// The whole message, whose members are those of the envelope and unknown ones.
+    #[must_use]
+    pub fn whole(frame: &'a Frame) -> Self {
+        Self::new(Node::raw(frame.as_bytes().trim_ascii_start()))
+    }
+
+    const fn new(value: Node<'a>) -> Self {
+        let ignores_case = false;
+        Self {
+            value,
+            ignores_case,
+        }
+    }
+
+    /// Sets whether a path also leads to members whose names differ in case: some readers take them
+    /// for the same.
+    pub const fn ignore_case(&mut self, ignores: bool) {
+        self.ignores_case = ignores;
+    }
+
+    /// The names of the members at a path whose values are neither `false` nor `null`.
+    #[must_use]
+    pub fn names(&mut self, path: &[&str]) -> Vec<String> {
+        let mut names = Vec::new();
+        self.each(path, &mut |node| {
+            for (raw, value) in node.members().into_iter().flatten() {
+                if !matches!(&*value.json(), b"false" | b"null") {
+                    names.extend(text::unescape(raw).map(std::borrow::Cow::into_owned));
+                }
+            }
+            false
+        });
+        names
     }
 
     /// The strings at a path. Other values, and strings that are not valid text (a lone surrogate),
@@ -27,7 +65,7 @@ impl<'a> MessageBody<'a> {
     #[must_use]
     pub fn strings(&mut self, path: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
-        each(&mut self.0, path, &mut |node| {
+        self.each(path, &mut |node| {
             if let Some(text) = string(node) {
                 found.push(text);
             }
@@ -40,7 +78,7 @@ impl<'a> MessageBody<'a> {
     #[must_use]
     pub fn count(&mut self, path: &[&str]) -> usize {
         let mut count = 0;
-        each(&mut self.0, path, &mut |_| {
+        self.each(path, &mut |_| {
             count += 1;
             false
         });
@@ -50,7 +88,7 @@ impl<'a> MessageBody<'a> {
     /// Replaces strings at a path, and returns how many.
     pub fn replace(&mut self, path: &[&str], mut by: impl FnMut(&str) -> Option<String>) -> usize {
         let mut count = 0;
-        each(&mut self.0, path, &mut |node| {
+        self.each(path, &mut |node| {
             if let Some(text) = string(node).and_then(|text| by(&text)) {
                 *node = Node::string(&text);
                 count += 1;
@@ -68,9 +106,13 @@ impl<'a> MessageBody<'a> {
         mut unwanted: impl FnMut(&mut MessageBody<'_>) -> bool,
     ) -> usize {
         let mut count = 0;
-        each(&mut self.0, path, &mut |node| {
-            let text = node.json().into_owned();
-            let is_unwanted = unwanted(&mut MessageBody(Node::owned(text)));
+        let ignores_case = self.ignores_case;
+        self.each(path, &mut |node| {
+            let value = Node::owned(node.json().into_owned());
+            let is_unwanted = unwanted(&mut MessageBody {
+                value,
+                ignores_case,
+            });
             count += usize::from(is_unwanted);
             is_unwanted
         });
@@ -80,22 +122,30 @@ impl<'a> MessageBody<'a> {
     /// Puts a string at a JSON Pointer that is written in the source; nothing happens where a scalar
     /// is in its way.
     pub fn put_text(&mut self, at: &str, text: &str) {
-        let _ = self.0.put(own_pointer(at).names(), Node::string(text));
+        let _ = self.value.put(own_pointer(at).names(), Node::string(text));
     }
 
     /// Removes the string at such a pointer if it is `text`, and the objects that become empty;
     /// returns whether it was.
     pub fn take_text(&mut self, at: &str, text: &str) -> bool {
-        let is_there = self.0.text_at(&own_pointer(at)).as_deref() == Some(text);
-        is_there && self.0.take(own_pointer(at).names()).is_some()
+        let is_there = self.value.text_at(&own_pointer(at)).as_deref() == Some(text);
+        is_there && self.value.take(own_pointer(at).names()).is_some()
     }
 
     /// The message with this body. For an answer, the method of its request is used.
     #[must_use]
     pub fn into_frame(self, frame: &Frame, at: &Envelope) -> Frame {
         let mut message = Message::parse(frame, at, method_of(frame, at));
-        message.body = self.0;
+        message.body = self.value;
         message.frame(at.jsonrpc)
+    }
+
+    fn each(&mut self, path: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) {
+        let is_same = match self.ignores_case {
+            true => text::same_ignoring_case,
+            false => text::same_name,
+        };
+        each(&mut self.value, path, is_same, visit);
     }
 }
 
@@ -104,17 +154,22 @@ fn string(node: &Node<'_>) -> Option<String> {
 }
 
 /// Calls `visit` for every value at a path. Where it returns `true` the value is removed.
-fn each(node: &mut Node<'_>, path: &[&str], visit: &mut dyn FnMut(&mut Node<'_>) -> bool) -> bool {
+fn each(
+    node: &mut Node<'_>,
+    path: &[&str],
+    is_same: fn(&[u8], &str) -> bool,
+    visit: &mut dyn FnMut(&mut Node<'_>) -> bool,
+) -> bool {
     let Some((name, rest)) = path.split_first() else {
         return visit(node);
     };
     if *name == "*" {
         if let Some(items) = node.items() {
-            items.retain_mut(|item| !each(item, rest, visit));
+            items.retain_mut(|item| !each(item, rest, is_same, visit));
         }
     } else if let Some(members) = node.members() {
         members
-            .retain_mut(|(raw, value)| !(text::same_name(raw, name) && each(value, rest, visit)));
+            .retain_mut(|(raw, value)| !(is_same(raw, name) && each(value, rest, is_same, visit)));
     }
     false
 }

@@ -7,7 +7,7 @@ use super::object::object;
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::{IndexedObject, Node, ValueRef};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind};
+use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, MEMBER_NAMES};
 
 /// A member that JSON-RPC does not define: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
@@ -168,10 +168,13 @@ pub(super) fn body<'a>(frame: &'a Frame, at: &'a Envelope) -> Node<'a> {
 }
 
 fn extras(frame: &Frame) -> Vec<Extra<'_>> {
-    let known = ["jsonrpc", "id", "method", "params", "result", "error"];
     let text = frame.as_bytes().trim_ascii_start();
     text::members(text)
-        .filter(|(name, _)| !known.iter().any(|plain| text::same_name(name, plain)))
+        .filter(|(name, _)| {
+            !MEMBER_NAMES
+                .iter()
+                .any(|plain| text::same_name(name, plain))
+        })
         .map(|(name, value)| (Cow::Borrowed(name), Cow::Borrowed(value)))
         .collect()
 }

@@ -39,6 +39,11 @@ pub(crate) fn is_canonical(method: &str) -> bool {
     canonical(method.as_bytes()).is_some()
 }
 
+/// Whether ACP v1 or v2 has this method, or a built-in table reads it as a notification of an agent.
+pub(crate) fn is_defined(method: &str) -> bool {
+    is_canonical(method) || OTHERS.contains(&method)
+}
+
 /// The name of that canonical method.
 fn canonical(method: &[u8]) -> Option<&'static str> {
     number(method).map(|number| CANONICAL[number])
@@ -79,4 +84,14 @@ pub(super) const CANONICAL: [&str; METHODS] = [
     "terminal/output",
     "terminal/release",
     "terminal/wait_for_exit",
+];
+
+/// The methods that only v2 has, and agents' notifications of built-in tables.
+const OTHERS: [&str; 6] = [
+    "auth/login",
+    "auth/logout",
+    "tool_call/cancel",
+    "$/cancelRequest",
+    "_kiro.dev/commands/available",
+    "_x.ai/models/update",
 ];

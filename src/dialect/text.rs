@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) use crate::jsonrpc::text::{
-    items, member, members, same_name, string, string_end, unescape,
+    items, member, members, same_ignoring_case, same_name, string, string_end, unescape,
 };
 
 /// The kinds of JSON values.

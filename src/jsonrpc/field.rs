@@ -2,6 +2,9 @@
 
 use super::key::Key;
 
+/// The names of the members that make an envelope, in the order of [`Member`].
+pub(crate) const MEMBER_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 /// The members that make an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Member {
@@ -14,8 +17,6 @@ pub(super) enum Member {
 }
 
 impl Member {
-    pub(super) const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-
     #[inline]
     pub(super) fn of(key: Key<'_>) -> Option<Self> {
         match &*key.name() {

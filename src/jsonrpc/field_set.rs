@@ -3,7 +3,7 @@
 //! It records where each member is, and at the end says which kind of message they make, or why
 //! they make none.
 
-use super::field::Member;
+use super::field::{MEMBER_NAMES, Member};
 use super::member_index::MemberIndex;
 use super::{Envelope, FrameFault, Kind, Limits, Role, Span};
 
@@ -51,7 +51,7 @@ impl FieldSet {
     pub(super) fn add(&mut self, member: Member, at: usize) -> bool {
         let new = self.names & member.bit() == 0;
         if !new {
-            let member = Member::NAMES[member as usize];
+            let member = MEMBER_NAMES[member as usize];
             self.note(FrameFault::Duplicate { member }, at);
         }
         self.names |= member.bit();

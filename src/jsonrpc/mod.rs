@@ -48,6 +48,7 @@ pub use close_reason::CloseReason;
 pub use duration::parse_duration;
 pub use envelope::{Envelope, Kind, named_session};
 pub use exit::Exit;
+pub(crate) use field::MEMBER_NAMES;
 pub use frame::Frame;
 pub use frame_error::{FrameError, FrameFault, Role};
 pub use id::{Id, IdBuf};

@@ -162,6 +162,19 @@ pub fn same_name(raw: &[u8], plain: &str) -> bool {
     }
 }
 
+/// Whether a reader that ignores case may take a raw name for `plain`. Besides ASCII, four letters
+/// have one of ASCII as another case.
+#[must_use]
+pub fn same_ignoring_case(raw: &[u8], plain: &str) -> bool {
+    let fold = |letter| match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        'ı' | 'İ' => 'i',
+        letter => letter.to_ascii_lowercase(),
+    };
+    unescape(raw).is_some_and(|name| name.chars().map(fold).eq(plain.chars().map(fold)))
+}
+
 /// Whether `raw` is `plain` written with escapes.
 #[inline(never)]
 fn is_escaped_form(raw: &[u8], plain: &str) -> bool {

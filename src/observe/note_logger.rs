@@ -11,6 +11,9 @@ use crate::conversation::{DialectEvent, Note, V2_DIALECT};
 /// How many notes of one name a conversation logs; further ones are logged at the level debug.
 const MAX_LOGGED: u64 = 10;
 
+/// How many reasons for denials a conversation logs, each once.
+const MAX_DENIED: usize = 64;
+
 /// The observer that writes notes to the log.
 #[derive(Debug, Default)]
 pub struct NoteLogger {
@@ -19,6 +22,8 @@ pub struct NoteLogger {
     dialect_notes: [u64; DialectEvent::ALL.len()],
     /// The conversions between versions that were logged.
     converted: HashSet<(DialectEvent, String)>,
+    /// The reasons for denials that were logged.
+    denied: HashSet<String>,
 }
 
 impl Observer for NoteLogger {
@@ -40,6 +45,14 @@ impl Observer for NoteLogger {
                 (true, true) => tracing::info!(note = name, "{note}"),
                 (true, false) => tracing::warn!(note = name, "{note}"),
                 (false, _) => tracing::debug!(note = name, "{note}"),
+            }
+            return;
+        }
+        if let Note::Denied { why, .. } = note {
+            let is_new = self.denied.len() < MAX_DENIED && self.denied.insert(why.clone());
+            match is_new {
+                true => tracing::warn!(note = name, "{note}"),
+                false => tracing::debug!(note = name, "{note}"),
             }
             return;
         }

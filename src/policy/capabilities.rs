@@ -21,6 +21,9 @@ const TERMINAL_LOGINS: [&[&str]; 3] = [
     &["_meta", "terminal_auth"],
 ];
 
+/// How many extensions of a client are remembered.
+const MAX_EXTENSIONS: usize = 256;
+
 /// Removes from a client's `initialize` what its agent may not use; returns what was removed.
 pub(super) fn hide_capabilities(
     body: &mut MessageBody<'_>,
@@ -50,12 +53,21 @@ pub(super) fn hide_capabilities(
     hidden
 }
 
+/// The names of the extensions that a client announces in its `initialize`.
+pub(super) fn extensions(body: &mut MessageBody<'_>) -> Vec<String> {
+    let mut names = STATED.map(|stated| body.names(&[stated, "_meta"])).concat();
+    names.truncate(MAX_EXTENSIONS);
+    names
+}
+
 /// Removes from an agent's login methods, which are at `place` in its answer to `initialize` or in
 /// an error, those that run a program of its choice; returns how many.
 pub(super) fn strip_logins(body: &mut MessageBody<'_>, place: &[&str]) -> usize {
     if place.is_empty() {
         return 0;
     }
+    // A client that ignores case in names would read it however it is spelled.
+    body.ignore_case(true);
     let runs = |method: &mut MessageBody<'_>| {
         let mut is_terminal = |way| method.strings(way).iter().any(|kind| kind == "terminal");
         is_terminal(&["type"]) || is_terminal(&["_meta", "type"])
@@ -64,5 +76,6 @@ pub(super) fn strip_logins(body: &mut MessageBody<'_>, place: &[&str]) -> usize 
     for name in ["terminal-auth", "terminal_auth"] {
         count += body.remove(&[place, &["*", "_meta", name]].concat(), |_| true);
     }
+    body.ignore_case(false);
     count
 }

@@ -9,10 +9,16 @@ use super::path_map::PathMap;
 use super::roots::{Disk, SessionRoots};
 use super::rules::PolicyRules;
 use crate::dialect::MessageBody;
-use crate::jsonrpc::{Envelope, Frame, Kind, Side};
+use crate::jsonrpc::{Envelope, Frame, Kind, MEMBER_NAMES, Side};
 
 /// The prefix of calls that read or write a file.
 const FILES: &str = "fs/";
+
+/// The members of calls that are checked, beside those of the envelope.
+const CHECKED: [&str; 4] = ["sessionId", "path", "url", "mode"];
+
+/// The call that may open a web page.
+const ELICITATION: &str = "elicitation/create";
 
 /// The policy between a client and its agent.
 #[derive(Debug)]
@@ -26,6 +32,8 @@ pub struct MessagePolicy {
     /// It is announced to the relay at the agent that the agent uses the client's files.
     announces_files: bool,
     folder_check: Option<FolderCheck>,
+    /// The names of extensions in the client's capabilities.
+    extensions: Vec<String>,
 }
 
 /// The decision about a message.
@@ -56,6 +64,7 @@ impl MessagePolicy {
             has_own_files: false,
             announces_files: false,
             folder_check: None,
+            extensions: Vec::new(),
         }
     }
 
@@ -119,6 +128,13 @@ impl MessagePolicy {
         if checked && let Err(why) = self.check_method(&method, is_request) {
             return Decision::Denied(why);
         }
+        if self.rules.guarded
+            && from == Side::Agent
+            && at.unknown_members
+            && let Err(why) = check_spelling(&mut MessageBody::whole(frame))
+        {
+            return Decision::Denied(format!("{method} is denied: {why}"));
+        }
         if self.rules.guarded && from == Side::Client {
             self.record_folders(&method, frame, at);
         }
@@ -160,6 +176,9 @@ impl MessagePolicy {
     ) -> Option<String> {
         match (from, at.kind, method) {
             (Side::Client, Kind::Request, "initialize") => {
+                if self.rules.guarded {
+                    self.extensions = capabilities::extensions(body);
+                }
                 if self.announces_files {
                     body.put_text(folder_check::PLACE, folder_check::WORD);
                 }
@@ -195,7 +214,9 @@ impl MessagePolicy {
 
     /// Whether the agent may call `method`.
     fn check_method(&self, method: &str, is_request: bool) -> Result<(), String> {
-        self.rules.check(method, is_request, self.has_own_files)
+        let extensions = &self.extensions;
+        self.rules
+            .check(method, is_request, self.has_own_files, extensions)
     }
 
     /// Whether the rules need the body of such a message.
@@ -209,7 +230,7 @@ impl MessagePolicy {
                 // It may contain ways to log in.
                 (Side::Agent, Kind::Error) => true,
                 (Side::Agent, Kind::Request | Kind::Notification) => {
-                    method.starts_with(FILES) || method.starts_with("elicitation/")
+                    method.starts_with(FILES) || method == ELICITATION
                 }
                 _ => false,
             }
@@ -234,6 +255,9 @@ impl MessagePolicy {
 
     /// Checks the parameters of an agent's call.
     fn check_params(&self, method: &str, body: &mut MessageBody<'_>) -> Result<(), String> {
+        if method.starts_with(FILES) || method == ELICITATION {
+            check_spelling(body)?;
+        }
         if method.starts_with(FILES) {
             let session = single(body, "sessionId")?;
             let path = single(body, "path")?;
@@ -241,7 +265,7 @@ impl MessagePolicy {
                 format!("{why} (--root DIR lets the agent use the files of another folder)")
             });
         }
-        if method == "elicitation/create" {
+        if method == ELICITATION {
             let is_form = single(body, "mode").is_ok_and(|mode| mode == "form");
             if is_form && body.count(&["url"]) == 0 {
                 return Ok(());
@@ -266,6 +290,22 @@ fn single(body: &mut MessageBody<'_>, name: &str) -> Result<String, String> {
         Some(text) if count == 1 => Ok(text),
         _ => Err(format!("it must have exactly one `{name}`, a string")),
     }
+}
+
+/// Checks that no member would be taken for a checked one by a client that ignores case.
+fn check_spelling(body: &mut MessageBody<'_>) -> Result<(), String> {
+    for name in MEMBER_NAMES.iter().chain(&CHECKED) {
+        let exact = body.count(&[name]);
+        body.ignore_case(true);
+        let similar = body.count(&[name]);
+        body.ignore_case(false);
+        if similar > exact {
+            return Err(format!(
+                "a member's name differs from `{name}` only in case"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Maps all paths of a message to the other machine; returns how many changed.

@@ -2,10 +2,13 @@
 //!
 //! Methods denied by name are denied; then methods allowed by name are allowed; otherwise an agent
 //! that has files and commands of its own gets none of the client's; otherwise a remote agent may not
-//! run commands, and only those of its requests pass that ACP defines for clients.
+//! run commands, and only those of its requests pass that ACP defines for clients, and those of its
+//! notifications whose names are known.
 
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use crate::dialect;
 
 /// The requests that ACP defines for clients, except those that run commands.
 const REQUESTS: [&str; 4] = [
@@ -14,6 +17,9 @@ const REQUESTS: [&str; 4] = [
     "fs/write_text_file",
     "elicitation/create",
 ];
+
+/// How the names of the notifications begin that relays add.
+const OF_RELAYS: &str = "_acp-relay/";
 
 /// The rules for an agent's calls.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +48,8 @@ impl PolicyRules {
     }
 
     /// Checks whether the agent may call `method` of the client; `is_request` is whether it waits
-    /// for an answer, `has_own_files` whether it uses the files and commands of its own machine.
+    /// for an answer, `has_own_files` whether it uses the files and commands of its own machine;
+    /// `extensions` are the names in the `_meta` of the client's capabilities.
     ///
     /// # Errors
     /// The reason if not, with what to do about it.
@@ -51,6 +58,7 @@ impl PolicyRules {
         method: &str,
         is_request: bool,
         has_own_files: bool,
+        extensions: &[String],
     ) -> Result<(), String> {
         let named = |list: &[MethodPattern]| list.iter().any(|pattern| pattern.matches(method));
         if named(&self.deny) {
@@ -69,18 +77,42 @@ impl PolicyRules {
         if !self.guarded {
             return Ok(());
         }
+        let named_option;
         let (why, option) = if method.starts_with("terminal/") {
             let why = "a guarded agent may not run commands on this machine";
             (why, "--allow 'terminal/*'")
         } else if is_request && !REQUESTS.contains(&method) {
             let why = "a guarded agent may only send requests that ACP defines for clients";
             (why, "--allow METHOD")
-        } else {
+        } else if is_request || is_known(method, extensions) {
             return Ok(());
+        } else {
+            let why = "a guarded agent may only send notifications that ACP, a built-in dialect or \
+                       the client's capabilities know";
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
+            let name = if method.chars().all(is_plain) {
+                method
+            } else {
+                "METHOD"
+            };
+            named_option = format!("--allow {name}");
+            (why, &*named_option)
         };
         let never = "--guard never trusts the agent";
         Err(format!("{method} is denied: {why} ({option}; {never})"))
     }
+}
+
+/// Whether an agent's notification has a name that is known: an extension of the client, `x.ai`, is
+/// in the method `_x.ai` and in those that begin with `_x.ai/`.
+fn is_known(method: &str, extensions: &[String]) -> bool {
+    let is_in = |extension: &String| {
+        let own = method.strip_prefix('_').unwrap_or(method);
+        let extension = extension.strip_prefix('_').unwrap_or(extension);
+        let rest = own.strip_prefix(extension);
+        !extension.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    dialect::is_defined(method) || method.starts_with(OF_RELAYS) || extensions.iter().any(is_in)
 }
 
 impl MethodPattern {

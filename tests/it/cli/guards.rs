@@ -20,7 +20,7 @@ use crate::support::http::Caller;
 use crate::support::link::run as block_on;
 use crate::support::program::{Program, command, run};
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true}}}"#;
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"terminal":true,"_meta":{"_new":true,"_done":true,"_answer":{}}}}}"#;
 const CANONICAL: [&str; 4] = [
     "--client-dialect",
     "canonical",
@@ -239,26 +239,58 @@ fn requested_path_mappings_are_not_warnings() {
 }
 
 #[test]
-fn notifications_unknown_to_acp_pass_the_guard_and_are_counted() {
+fn unknown_notifications_of_a_guarded_agent_are_dropped_and_counted() {
     block_on(async {
         let sent = |method: &str| json!({"jsonrpc": "2.0", "method": method});
-        let agent = calling(&[sent("_only/news"), sent("_only/News")]);
+        let names = [
+            "_only/news",
+            "_only/News",
+            "_only/news",
+            "workspace/run",
+            "mcp/message",
+            "_odd/'$(id)'",
+            "_kiro.dev/commands/available",
+            "_acp-relay/other",
+            "$/cancel_request",
+        ];
+        let agent = calling(&names.map(sent));
         let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
         let options = ["connect", "--admin", "127.0.0.1:0", "--guard", "always"];
-        let mut connect = Program::start(&[&options, &CANONICAL[..], &["--"], &agent].concat());
-        let admin = connect.complaint().await.unwrap();
-        let received = received(&mut connect, "/tmp", 0).await;
-        let methods: Vec<_> = received[2..].iter().map(|one| &one["method"]).collect();
-        assert_eq!(methods[1..], ["_only/news", "_only/News", "_done"]);
-        let labels = [
-            ("dir", "to_client"),
-            ("kind", "notification"),
-            ("method", "_ext"),
-        ];
-        let counted = scrape(&admin)
-            .await
-            .value("acp_relay_messages_total", &labels);
-        assert_eq!(counted, 4.);
+        let allowed = ["--allow", "_only/News"];
+        let known = ["_new", "_kiro.dev/commands/available", "_acp-relay/other"];
+        let known = [&known[..], &["$/cancel_request", "_done"]].concat();
+        for allow in [&[][..], &allowed] {
+            let args = [&options, &CANONICAL[..], allow, &["--"], &agent].concat();
+            let mut connect = Program::start(&args);
+            let admin = connect.complaint().await.unwrap();
+            let received = received(&mut connect, "/tmp", 0).await;
+            let methods = received.iter().filter_map(|one| one["method"].as_str());
+            let methods: Vec<_> = methods.filter(|name| *name != "_only/News").collect();
+            assert_eq!(methods, known, "{allow:?}");
+            let passed = received.iter().any(|one| one["method"] == "_only/News");
+            assert_eq!(passed, !allow.is_empty());
+            let scrape = scrape(&admin).await;
+            let dropped = ["_ext", "other"].map(|method| {
+                let labels = [("method", method), ("outcome", "denied")];
+                scrape.value("acp_relay_policy_decisions_total", &labels)
+            });
+            let count = names.len() - 3 - usize::from(passed);
+            assert_eq!(dropped.iter().sum::<f64>(), count as f64, "{dropped:?}");
+            connect.end();
+            let mut log = String::new();
+            while let Some(line) = connect.complaint().await {
+                log = log + &line + "\n";
+            }
+            for (name, lines) in [
+                ("--allow _only/news;", 1),
+                ("--allow _only/News;", usize::from(!passed)),
+                ("--allow workspace/run;", 1),
+                ("--allow mcp/message;", 1),
+                ("--allow METHOD;", 1),
+            ] {
+                assert_eq!(log.matches(name).count(), lines, "{name}: {log}");
+            }
+        }
     });
 }
 

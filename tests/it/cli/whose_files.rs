@@ -67,7 +67,10 @@ impl Stage {
 }
 
 fn connect(state: &Path, options: &[&str], to: &str) -> Program {
-    Program::start_in(state, &[&["connect"], options, &[to]].concat())
+    Program::start_in(
+        state,
+        &[&["connect", "--allow", "_answer"], options, &[to]].concat(),
+    )
 }
 
 /// An agent that shows the `initialize` it got and makes these calls in its session.
