@@ -3,7 +3,7 @@
 //! Whatever ended a conversation, each open request is answered once before its sender's link is
 //! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
@@ -14,6 +14,9 @@ use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, sc
 /// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.
 const WITH_OUTPUT: usize = 8;
+
+/// Time for a client that is a program and has not asked anything when the agent is gone.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// How much of a line printed by an agent is quoted in a message, in characters.
 const MAX_CHARS: usize = 200;
@@ -110,7 +113,26 @@ impl Conversation {
             self.send(Side::Client, notice, out);
         }
         out.close(Side::Agent, CloseReason::Done);
-        out.close(Side::Client, self.close_reason());
+        if self.awaits_first_request() {
+            self.shutdown.deadline = Some(now + FIRST_REQUEST);
+        } else {
+            self.close_client_at_end(out);
+        }
+    }
+
+    /// Whether the client may not have asked anything yet: only an error can tell it why the agent is
+    /// gone.
+    fn awaits_first_request(&self) -> bool {
+        let is_open = self.shutdown.sends(Side::Client) && self.shutdown.receives(Side::Client);
+        let is_program = self.links.client_on_stdio && !self.links.agent_is_replayed;
+        is_program && is_open && !self.client_asked && !self.shutdown.is_stopped()
+    }
+
+    /// Closes the client's link if the conversation is over.
+    pub(super) fn close_client_at_end(&self, out: &mut Outbox) {
+        if self.shutdown.step == Step::Over {
+            out.close(Side::Client, self.close_reason());
+        }
     }
 
     /// Clears the lane to a side that is gone. It is not written any more, and the other side is

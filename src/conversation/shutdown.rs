@@ -182,7 +182,7 @@ impl Conversation {
     /// cannot be any more.
     pub fn handle_stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
         if self.shutdown.step == Step::Over {
-            return;
+            return self.close_client_at_end(out);
         }
         let again = self.shutdown.is_stopped();
         self.shutdown.cause = Some(cause.clone());
@@ -249,7 +249,10 @@ impl Conversation {
             return;
         }
         match shutdown.step {
-            Step::None | Step::Over => shutdown.deadline = None,
+            Step::None | Step::Over => {
+                shutdown.deadline = None;
+                self.close_client_at_end(out);
+            }
             Step::Finishing if !shutdown.is_stopped() => {
                 self.close_agent(CloseReason::Done, now, out)
             }
@@ -342,7 +345,7 @@ impl Conversation {
     fn client_left(&mut self, listens: bool, cause: Cause, now: Instant, out: &mut Outbox) {
         self.shutdown.unreachable[Side::Client as usize] |= !listens;
         if self.shutdown.step == Step::Over {
-            return;
+            return self.close_client_at_end(out);
         }
         self.shutdown.cause.get_or_insert(cause);
         self.answer_agent(&client_left(Delivered::Unknown), out);

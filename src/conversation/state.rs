@@ -69,6 +69,8 @@ pub struct Conversation {
     pub(super) oversized: [usize; 2],
     /// Answers that matched no request, since that side's last answer that did.
     unmatched: [usize; 2],
+    /// The client has sent a request.
+    pub(super) client_asked: bool,
     /// The agent has answered a request.
     pub(super) agent_answered: bool,
     /// The agent's address, if the client may know it.
@@ -161,6 +163,7 @@ impl Conversation {
             printed: NonJsonOutput::default(),
             oversized: [0; 2],
             unmatched: [0; 2],
+            client_asked: false,
             agent_answered: false,
             agent_name: None,
         }
@@ -415,6 +418,7 @@ impl Conversation {
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.requests += 1;
+        self.client_asked |= from == Side::Client;
         if from == Side::Client && envelope.has_method(&frame, "initialize") {
             let params = envelope.body(&frame).unwrap_or_default();
             self.link_status.read_capability(params);
@@ -427,6 +431,7 @@ impl Conversation {
         if let Some(reason) = self.refusal(from) {
             self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
             out.extend_summaries(summary);
+            self.close_client_at_end(out);
             return;
         }
         let topic = summary.as_ref().map(|summary| summary.topic);

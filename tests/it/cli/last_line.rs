@@ -158,3 +158,56 @@ fn a_client_of_a_served_relay_does_not_learn_where_the_agent_is() {
         }
     });
 }
+
+#[test]
+fn an_editor_gets_an_answer_when_the_agent_has_ended_before_its_first_request() {
+    block_on(async {
+        let place = tempfile::tempdir().unwrap();
+        let unix = format!("unix:{}", place.path().join("s").display());
+        let listen = ["--listen", "http://127.0.0.1:0", "--listen", &unix];
+        let agent = ["sh", "-c", "exit 3"];
+        let serve = [&["serve"], &listen[..], &["--"], &agent].concat();
+        let mut serve = Program::start_in(place.path(), &serve);
+        let (one, two) = (serve.address().await, serve.address().await);
+        let http = if one.starts_with("http") { one } else { two };
+        let ws = http.replacen("http", "ws", 1);
+        let ways: [&[&str]; 6] = [
+            &[&ws],
+            &["--no-link", &ws],
+            &[&http],
+            &["--no-link", &http],
+            &[&unix],
+            &["--", "sh", "-c", "exit 3"],
+        ];
+        for way in ways {
+            // Without a link, Streamable HTTP reaches the agent with the first request.
+            let is_late = way[0] != "--no-link" || way[1] != http;
+            for round in 0..10 {
+                let args = [&["connect", "--log", "info"], way].concat();
+                let mut client = Program::start_in(place.path(), &args);
+                if is_late && round % 2 == 1 {
+                    // The end of the agent.
+                    while !client
+                        .complaint()
+                        .await
+                        .unwrap()
+                        .contains("the agent ended")
+                    {}
+                }
+                let requests = [(0, "initialize"), (1, "session/new")].map(|(id, method)| {
+                    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}})
+                });
+                let [one, two] = requests;
+                client.write(&format!("{one}\n{two}\n")).await;
+                for id in 0..2 {
+                    let answer = client.json().await;
+                    assert_eq!(answer["id"], id, "{way:?} {round}: {answer}");
+                    let error = answer["error"]["message"].as_str().unwrap();
+                    assert!(error.contains("agent"), "{way:?}: {answer}");
+                }
+                client.end();
+                client.exit().await;
+            }
+        }
+    });
+}
