@@ -7,6 +7,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
+/// What an entry of a queue and the allocation of a small frame take, in bytes.
+const KEEPING: usize = 64;
+
 /// One JSON-RPC text, verbatim: no terminator, no header, no surrounding frame.
 #[derive(Clone)]
 pub struct Frame {
@@ -52,6 +55,13 @@ impl Frame {
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// What it takes of a bound on the bytes that wait or are kept: its length, and what keeping it
+    /// costs, so that frames without bytes count, too.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.len() + KEEPING
     }
 
     /// Whether the text is empty.

@@ -10,7 +10,7 @@ const SMALL: usize = 16;
 
 /// What a replay buffer keeps.
 pub trait Size {
-    /// What it counts for, in bytes.
+    /// What it counts for, in bytes; see [`Frame::weight`].
     fn size(&self) -> usize;
 }
 
@@ -44,7 +44,7 @@ pub struct WrongAck {
 
 impl Size for Frame {
     fn size(&self) -> usize {
-        self.len()
+        self.weight()
     }
 }
 

@@ -11,10 +11,8 @@ const ACK_FRAMES: u32 = 32;
 const ACK_BYTES: usize = 64 << 10;
 const ACK_DELAY: Duration = Duration::from_millis(50);
 
-/// Most messages that are received and not handled: more than the window has room for.
-const MAX_RECEIVED: usize = (WINDOW / 8) as usize;
-
-/// Most bytes in flight unacknowledged, in each direction; one message may be longer.
+/// Most bytes in flight unacknowledged, in each direction, by the weights of messages; one message
+/// may be longer.
 pub const WINDOW: u64 = 4 << 20;
 
 /// One end of a link.
@@ -180,13 +178,11 @@ impl LinkState {
         if seq > self.expected {
             return Received::Gap;
         }
-        // Messages without bytes would fit in any window.
-        let is_flood = self.received_bytes as u64 > WINDOW || self.received.len() > MAX_RECEIVED;
-        if is_flood {
+        if self.received_bytes as u64 > WINDOW {
             return Received::Flood;
         }
         self.expected += 1;
-        self.received_bytes += frame.len();
+        self.received_bytes += frame.weight();
         self.received.push_back(frame);
         Received::Next
     }
@@ -205,7 +201,7 @@ impl LinkState {
     /// is only called for the first one since the last acknowledgement.
     pub fn take(&mut self, now: impl FnOnce() -> Duration) -> Option<Frame> {
         let frame = self.received.pop_front()?;
-        self.received_bytes -= frame.len();
+        self.received_bytes -= frame.weight();
         let unacknowledged = &mut self.unacknowledged;
         unacknowledged.frames += 1;
         unacknowledged.bytes += frame.len();

@@ -29,8 +29,6 @@ use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, cl
 const READ_BUDGET: usize = 64 << 10;
 /// Time for the answer to a ping, once the network may have changed.
 const PROBE: Duration = Duration::from_secs(3);
-/// What a message that waits costs besides its bytes.
-const OVERHEAD: usize = 64;
 
 /// One end.
 pub(super) struct LinkEnd {
@@ -228,7 +226,7 @@ impl LinkEnd {
             });
         }
         if self.attachment.is_none() {
-            self.kept.set(self.kept.bytes() + frame.len() + OVERHEAD);
+            self.kept.set(self.kept.bytes() + frame.weight());
         }
         self.state.send(frame).map_err(broken)?;
         Ok(())
@@ -634,6 +632,5 @@ impl fmt::Debug for LinkEnd {
 
 /// What the messages take that the peer has not acknowledged, in bytes.
 fn unacknowledged(state: &LinkState) -> usize {
-    let sent = state.sent();
-    sent.bytes() + sent.len() * OVERHEAD
+    state.sent().bytes()
 }

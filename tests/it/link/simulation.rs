@@ -14,8 +14,8 @@ use acp_relay::link::{LinkState, Received};
 const FAULTS: u64 = 100_000;
 /// Messages in each direction of one link.
 const MESSAGES: usize = 60;
-const WINDOW: u64 = 64;
-const LIMIT: usize = 1 << 10;
+const WINDOW: u64 = 64 * 16;
+const LIMIT: usize = 64 << 8;
 
 /// A small generator of numbers (SplitMix64), so that a seed is a run.
 struct Random(u64);

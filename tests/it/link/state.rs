@@ -37,7 +37,7 @@ fn what_was_not_acknowledged_is_written_again_on_the_next_attachment() {
     link.send(frame("d")).unwrap();
     link.attach(2, 3, 1000).unwrap();
     assert_eq!(written(&mut link), [3, 4]);
-    assert_eq!(link.sent().bytes(), 2);
+    assert_eq!(link.sent().bytes(), 2 * frame("c").weight());
 }
 
 #[test]
@@ -74,7 +74,8 @@ fn an_attachment_that_does_not_fit_changes_nothing() {
 #[test]
 fn the_window_and_the_limit_hold_messages_back() {
     let mut link = LinkState::default();
-    link.attach(1, 1, 3).unwrap();
+    let two = frame("ab").weight();
+    link.attach(1, 1, two as u64 + 1).unwrap();
     for text in ["ab", "cd"] {
         assert!(link.has_room(0));
         link.send(frame(text)).unwrap();
@@ -86,7 +87,7 @@ fn the_window_and_the_limit_hold_messages_back() {
     assert_eq!(link.next_to_write().unwrap().0, 2);
     // Without an attachment it is the limit that counts.
     link.detach();
-    assert!(link.has_room(3) && !link.has_room(2));
+    assert!(link.has_room(two + 1) && !link.has_room(two));
     // A message larger than the window is sent alone.
     let mut buffer = ReplayBuffer::default();
     buffer.push(frame("larger")).unwrap();
@@ -109,6 +110,27 @@ fn what_was_not_handled_comes_again() {
     let large = Frame::new(vec![b' '; WINDOW as usize + 1]);
     assert_eq!(link.receive(2, 2, large), Received::Next);
     assert_eq!(link.receive(2, 3, frame("d")), Received::Flood);
+}
+
+#[test]
+fn messages_without_bytes_fill_the_window() {
+    let most = usize::try_from(WINDOW).unwrap() / frame("").weight();
+    let mut link = LinkState::default();
+    link.attach(1, 1, WINDOW).unwrap();
+    let mut sent = 0;
+    while link.has_room(0) {
+        link.send(frame("")).unwrap();
+        sent += 1;
+    }
+    assert_eq!(sent, most);
+    let received = (1..).map(|seq| link.receive(1, seq, frame("")));
+    assert_eq!(
+        received.take_while(|one| *one == Received::Next).count(),
+        most + 1
+    );
+    // Without an attachment they fill the memory that a link may take.
+    link.detach();
+    assert!(!link.has_room(most * frame("").weight()));
 }
 
 #[test]

@@ -332,7 +332,7 @@ fn two_ends_that_write_before_they_read_do_not_wait_for_each_other() {
         let mut site = site("ws", Limits::default()).await;
         let (mut client, mut server) = site.link().await;
         // Both write a window before they read.
-        let large = Frame::from(format!("\"{}\"", "x".repeat(WINDOW as usize / 4 - 2)));
+        let large = Frame::from(format!("\"{}\"", "x".repeat(WINDOW as usize / 4 - 64 - 2)));
         let exchange = async |link: &mut Link| {
             for _ in 0..4 {
                 feed(&mut *link.tx, large.clone()).await.unwrap();

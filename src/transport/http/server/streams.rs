@@ -26,8 +26,6 @@ const MAX_KEPT: usize = 4096;
 /// Streams of one connection. Beyond it empty ones are dropped, first those of sessions that are
 /// not known.
 const MAX_STREAMS: usize = 1024;
-/// What a message costs besides its text, in bytes.
-const OVERHEAD: usize = 64;
 
 /// All streams of a connection.
 #[derive(Debug)]
@@ -364,7 +362,7 @@ impl Stream {
 
 impl Size for StoredFrame {
     fn size(&self) -> usize {
-        self.frame.len() + OVERHEAD
+        self.frame.weight()
     }
 }
 
