@@ -8,6 +8,10 @@ const FIRST: Duration = Duration::from_millis(250);
 const BASE: Duration = Duration::from_millis(500);
 const MAX: Duration = Duration::from_secs(15);
 
+/// The bounds of what a peer may ask for.
+const SOONEST: Duration = Duration::from_millis(100);
+const LATEST: Duration = Duration::from_secs(60);
+
 /// The times between attempts to connect. Each is random, so that the clients of a relay that was
 /// restarted do not come at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,8 +30,9 @@ pub struct Retention {
 
 impl Backoff {
     /// The time to the next attempt; `random` is from 0 to 1, and `retry_after` what the peer asked
-    /// for.
+    /// for, of which at least 100 ms and at most a minute are kept to.
     pub fn next(&mut self, random: f64, retry_after: Option<Duration>) -> Duration {
+        let retry_after = retry_after.map(|after| after.clamp(SOONEST, LATEST));
         let longest = match self.attempts {
             0 => FIRST,
             attempts => BASE.saturating_mul(1 << (attempts - 1).min(5)).min(MAX),

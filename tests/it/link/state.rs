@@ -185,6 +185,12 @@ fn attempts_come_at_once_and_then_more_and_more_rarely() {
     assert_eq!(backoff.next(0.5, Some(asked)), asked);
     backoff.reset();
     assert_eq!(backoff.next(1.0, None).as_millis(), 250);
+    // No peer has the relay ask without a pause, or wait for ever.
+    for (asked, kept) in [(0, 100), (1, 100), (60_001, 60_000), (u64::MAX, 60_000)] {
+        let mut backoff = Backoff::default();
+        let wait = backoff.next(0.0, Some(Duration::from_millis(asked)));
+        assert_eq!(wait.as_millis(), kept, "{asked}");
+    }
 }
 
 #[test]

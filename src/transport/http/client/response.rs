@@ -21,6 +21,8 @@ use crate::transport::open_error;
 const MAX_BODY: usize = 8 << 10;
 /// How long to wait for a refusal's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The shortest time that a server can ask to wait.
+const SOONEST_RETRY: Duration = Duration::from_millis(100);
 /// How much of it is shown in an error, in characters.
 const MAX_TEXT: usize = 300;
 
@@ -156,14 +158,18 @@ async fn read_start(mut body: Incoming) -> Bytes {
     read.freeze()
 }
 
-/// How long a busy server asks to wait: seconds or a date (RFC 9110, 10.2.3).
+/// How long a busy server asks to wait, but not less than a request may be repeated after: seconds
+/// or a date (RFC 9110, 10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+    let asked = match value.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            date.duration_since(SystemTime::now()).unwrap_or_default()
+        }
+    };
+    Some(asked.max(SOONEST_RETRY))
 }
 
 /// Text of another machine, short and without control characters, for errors and logs.
