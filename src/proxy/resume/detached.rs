@@ -444,7 +444,7 @@ impl DetachedConversation {
 
     fn kept_bytes(&self) -> usize {
         let requests = self.agent_requests.iter();
-        let requests: usize = requests.map(|(_, request)| request.frame.len()).sum();
+        let requests: usize = requests.map(|(_, request)| request.frame.weight()).sum();
         self.history.bytes() + requests + self.missed.bytes()
     }
 }

@@ -23,7 +23,9 @@ const ECHO: &[u8] = b"\"user_message_chunk\"";
 #[derive(Debug, Default)]
 pub(super) struct History {
     sessions: HashMap<String, Session>,
+    /// What the messages weigh, and the answers that opened sessions.
     bytes: usize,
+    opening_bytes: usize,
 }
 
 /// One session.
@@ -53,7 +55,7 @@ enum Entry {
 impl History {
     /// Bytes that are kept.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.opening_bytes
     }
 
     /// Whether there is no session.
@@ -78,15 +80,23 @@ impl History {
         self.sessions.get(session).is_none_or(|known| known.opened)
     }
 
-    /// A session was opened by the agent's answer `frame`.
-    pub(super) fn open(&mut self, session: &str, frame: &Frame, at: &Envelope) {
+    /// A session was opened by the agent's answer `frame`. Such answers may take half of `limit`
+    /// bytes; a session beyond it is known to the agent only.
+    pub(super) fn open(&mut self, session: &str, frame: &Frame, at: &Envelope, limit: usize) {
         let body = at.body(frame).unwrap_or_default();
         let mut members: HashMap<Cow<'_, str>, &RawValue> =
             serde_json::from_slice(body).unwrap_or_default();
         members.remove("sessionId");
         let load_result = serde_json::to_vec(&members).unwrap_or_else(|_| b"{}".to_vec());
+        let load_result = Frame::new(load_result);
+        let opening_bytes = self.opening_bytes;
         if let Some(known) = self.session_mut(session) {
-            known.load_result = Some(Frame::new(load_result));
+            let before = known.load_result.take().map_or(0, |frame| frame.weight());
+            let after = opening_bytes - before + load_result.weight();
+            let fits = after <= limit / 2;
+            known.complete &= fits;
+            known.load_result = fits.then_some(load_result);
+            self.opening_bytes = if fits { after } else { opening_bytes - before };
         }
     }
 
@@ -124,7 +134,7 @@ impl History {
             known.entries.append(Entry::Update(copy(frame)));
             // What is sent now counts as sent, with all before it.
             while send && known.entries.next_ref(u64::MAX).is_some() {}
-            self.bytes += frame.len();
+            self.bytes += frame.weight();
         }
         send
     }
@@ -150,8 +160,9 @@ impl History {
                 id,
                 block.get()
             );
-            bytes += update.len();
-            known.entries.append(Entry::Prompt(Frame::from(update)));
+            let update = Frame::from(update);
+            bytes += update.weight();
+            known.entries.append(Entry::Prompt(update));
         }
         // The client knows its own prompt.
         while known.entries.next_ref(u64::MAX).is_some() {}
@@ -162,7 +173,7 @@ impl History {
     /// nothing more can be dropped.
     pub(super) fn shrink(&mut self, limit: usize) {
         let sent = |one: &&mut Session| one.entries.written().map(Size::size).sum::<usize>();
-        while self.bytes > limit
+        while self.bytes() > limit
             && let Some(session) = self.sessions.values_mut().max_by_key(sent)
             && sent(&session) > 0
         {
@@ -218,6 +229,7 @@ impl History {
     pub(super) fn remove(&mut self, session: &str) {
         if let Some(ended) = self.sessions.remove(session) {
             self.bytes -= ended.entries.bytes();
+            self.opening_bytes -= ended.load_result.map_or(0, |frame| frame.weight());
         }
     }
 
@@ -240,7 +252,7 @@ impl History {
 impl Size for Entry {
     fn size(&self) -> usize {
         let (Self::Update(frame) | Self::Prompt(frame)) = self;
-        frame.len()
+        frame.weight()
     }
 }
 

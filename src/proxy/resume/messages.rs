@@ -129,11 +129,13 @@ impl DetachedConversation {
                 }
                 RequestKind::NewSession => {
                     if let Some(session) = session_of(&frame, at) {
-                        self.history.open(&session, &frame, at);
+                        let limit = self.limits.reconnect_bytes;
+                        self.history.open(&session, &frame, at, limit);
                     }
                 }
                 RequestKind::OldSession(session) => {
-                    self.history.open(session, &frame, at);
+                    let limit = self.limits.reconnect_bytes;
+                    self.history.open(session, &frame, at, limit);
                     self.queue_agent_requests(Some(session));
                 }
                 RequestKind::EndOfSession(session) => {

@@ -429,6 +429,36 @@ async fn a_history_that_was_not_kept_is_requested_from_the_agent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_answers_that_open_sessions_count_and_those_too_many_are_requested_again() {
+    let limits = Limits {
+        reconnect_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let server = Server::new(limits);
+    let (mut client, mut agent, _run) = server.begin().await;
+    for id in 2..6 {
+        let new = request(id, "session/new", json!({"cwd": "/"}));
+        client.exchange(&mut agent, &new).await;
+        let opened = json!({"models": "m".repeat(20 << 10), "sessionId": format!("s{id}")});
+        agent.exchange(&mut client, &result(id, opened)).await;
+    }
+    drop(client);
+    sleep(Duration::from_secs(1)).await;
+    let mut client = server.resume("session/load", 0).await;
+    assert_eq!(summaries(&mut client, 1).await, ["answer"]);
+    for (session, is_kept) in [(2, true), (3, false), (4, false), (5, false)] {
+        let load = json!({"sessionId": format!("s{session}"), "cwd": "/"});
+        client.send(&request(session, "session/load", load)).await;
+        if !is_kept {
+            let asked = agent.receive_json().await;
+            assert_eq!(asked["method"], "session/load", "{session}");
+            agent.send(&result(asked["id"].clone(), json!({}))).await;
+        }
+        assert_eq!(client.receive_json().await["id"], session);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_newest_connection_replaces_the_older_one() {
     let server = Server::new(Limits::default());
     let (mut old, mut agent, _run) = server.begin().await;
