@@ -74,6 +74,7 @@ impl Conversation {
             at.kind.is_answer().then(|| {
                 batch.waiting.swap_remove(place);
                 batch.answers.push(frame.clone());
+                batch.bytes += frame.weight();
             })
         });
         if found.is_some() {
@@ -84,15 +85,18 @@ impl Conversation {
 
     /// Sends the answers of the batches that have them all.
     fn send_batches(&mut self, to: Side, out: &mut Outbox) {
-        let done = self.batches[to as usize].extract_if(.., |batch| batch.waiting.is_empty());
+        let batches = &mut self.batches[to as usize];
+        let kept: usize = batches.iter().map(|batch| batch.bytes).sum();
+        let is_full = kept > self.limits.translation_bytes;
+        let done = batches.extract_if(.., |batch| is_full || batch.waiting.is_empty());
         for batch in done.filter(|batch| !batch.answers.is_empty()) {
             let answers: Vec<_> = batch.answers.iter().map(Frame::as_bytes).collect();
             let array = [&b"["[..], &answers.join(&b','), b"]"].concat();
-            if array.len() <= self.longest[to as usize] {
+            if array.len() <= self.longest[to as usize] && !is_full {
                 out.send(to, Frame::from(array));
                 continue;
             }
-            // Each alone is within what that side takes.
+            // Each alone is within what that side takes. So come those that are missing.
             for answer in batch.answers {
                 out.send(to, answer);
             }

@@ -8,4 +8,6 @@ pub(super) struct Batch {
     /// Requests without an answer.
     pub(super) waiting: Vec<IdBuf>,
     pub(super) answers: Vec<Frame>,
+    /// What the answers weigh.
+    pub(super) bytes: usize,
 }

@@ -45,6 +45,8 @@ pub struct DialectOptions {
     negotiation: Option<Box<Negotiation>>,
     /// The relay's working directory, for sessions that it opens itself.
     folder: String,
+    /// The bytes that were translated since what is remembered was weighed last.
+    translated: usize,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +109,7 @@ impl DialectOptions {
             sides: [build(Side::Client, client)?, build(Side::Agent, agent)?],
             negotiation: None,
             folder: String::new(),
+            translated: 0,
         })
     }
 
@@ -299,6 +302,35 @@ impl DialectOptions {
             .find(|side| self.side(*side).bridge.is_some())
     }
 
+    /// Weighs what is remembered of the conversation, once so much was translated that it may be
+    /// more than `limit` bytes, and lets sessions forget. Returns of how many, and whether it still
+    /// is more; `None` while it is less.
+    pub(super) fn bound(&mut self, limit: usize) -> Option<(usize, bool)> {
+        if self.translated < limit / 64 {
+            return None;
+        }
+        self.translated = 0;
+        let weight = self.weight();
+        // It is not weighed again before there is room for something new.
+        let mut excess = (weight > limit).then(|| weight - limit / 4 * 3)?;
+        let mut forgotten = 0;
+        for side in &mut self.sides {
+            let (translator, bridge) = (side.translator.as_mut(), side.bridge.as_mut());
+            forgotten += translator.map_or(0, |one| one.forget(&mut excess));
+            forgotten += bridge.map_or(0, |one| one.forget(&mut excess));
+        }
+        Some((forgotten, self.weight() > limit))
+    }
+
+    /// The memory that takes what is remembered of the conversation, in bytes.
+    fn weight(&self) -> usize {
+        let weight = |side: &SideDialect| {
+            let translator = side.translator.as_ref().map_or(0, |one| one.weight());
+            translator + side.bridge.as_ref().map_or(0, |one| one.weight())
+        };
+        self.sides.iter().map(weight).sum()
+    }
+
     /// Whether the translator of `side` may do anything with a message; every other one may be
     /// passed on without it.
     pub(super) fn concerns(&self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {
@@ -310,6 +342,7 @@ impl DialectOptions {
 
     /// Translates a message of `side` into canonical ACP.
     pub fn read(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
+        self.translated += frame.weight();
         let own = &mut self.sides[side as usize];
         if let Some(bridge) = &mut own.bridge {
             return bridge.read(frame, at);
@@ -322,6 +355,7 @@ impl DialectOptions {
 
     /// Translates a canonical message into the dialect of `side`.
     pub fn write(&mut self, side: Side, frame: &Frame, at: &Envelope) -> Translation {
+        self.translated += frame.weight();
         let own = &mut self.sides[side as usize];
         if let Some(bridge) = &mut own.bridge {
             return bridge.write(frame);

@@ -73,7 +73,7 @@ impl Conversation {
         let Some(session) = session.filter(|one| !early.known.contains(one)) else {
             return false;
         };
-        let bytes = early.bytes + frame.len();
+        let bytes = early.bytes + frame.weight();
         if early.held.len() >= self.limits.queue_frames || bytes > self.limits.queue_bytes {
             self.stop_holding("they are too many", now, out);
             return false;
@@ -154,7 +154,7 @@ impl Conversation {
             self.early.until = None;
         }
         for (_, frame) in due {
-            self.early.bytes -= frame.len();
+            self.early.bytes -= frame.weight();
             if let Scanned::Message(at) = scan(&frame, &self.limits) {
                 self.pass_notification(Side::Agent, frame, &at, now, out);
             }

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use crate::jsonrpc::Frame;
 
-/// Frames that wait; then the client is not read.
+/// Frames that wait, and what they weigh; then the client is not read.
 const MAX_HELD: usize = 64;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The frames that wait, in their order, and when each was received.
 #[derive(Debug, Default)]
@@ -23,6 +24,12 @@ impl HeldInput {
 
     /// Whether no more is taken.
     pub(super) fn is_full(&self) -> bool {
-        self.0.len() >= MAX_HELD
+        let weight = || {
+            self.0
+                .iter()
+                .map(|(frame, _)| frame.weight())
+                .sum::<usize>()
+        };
+        self.0.len() >= MAX_HELD || weight() >= MAX_BYTES
     }
 }

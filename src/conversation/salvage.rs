@@ -180,7 +180,8 @@ impl Conversation {
     /// Forgets the offers whose requests have got another answer.
     fn count_offers(&mut self) {
         let open = self.pending.iter().flat_map(|asked| asked.iter());
-        let offers = open.filter_map(|(_, open)| Some(open.offered.as_ref()?.1));
+        let offers = open.filter_map(|(_, open)| open.offered.as_ref());
+        let offers = offers.map(|(frame, due)| (*due, frame.weight()));
         self.salvage.offers = offers.collect();
     }
 
@@ -225,7 +226,9 @@ impl Conversation {
             return false;
         }
         if open.offered.is_none() {
-            if self.salvage.offers.len() >= MAX_OFFERS {
+            let offers = &self.salvage.offers;
+            let kept: usize = offers.iter().map(|(_, weight)| weight).sum();
+            if offers.len() >= MAX_OFFERS || kept > self.limits.queue_bytes {
                 let (id, role) = (at.id(&frame).to_owned(), Some(Role::Answer));
                 let fault = error.fault.clone();
                 let error = FrameError {
@@ -237,8 +240,8 @@ impl Conversation {
                 self.handle_frame_error(from, error, now, out);
                 return true;
             }
+            self.salvage.offers.push((now + WAIT, frame.weight()));
             open.offered = Some((frame, now + WAIT));
-            self.salvage.offers.push(now + WAIT);
         }
         true
     }

@@ -10,14 +10,14 @@ pub(super) struct Salvage {
     pub(super) cut: [Option<(Vec<u8>, Instant)>; 2],
     /// Such an object is being given up, and its lines are taken as they are.
     pub(super) gives_up: bool,
-    /// When the answers in other text are due, which are kept with their requests.
-    pub(super) offers: Vec<Instant>,
+    /// When the answers in other text are due, which are kept with their requests, and their weights.
+    pub(super) offers: Vec<(Instant, usize)>,
 }
 
 impl Salvage {
     /// When something is to be done.
     pub(super) fn due(&self) -> Option<Instant> {
         let cut = self.cut.iter().flatten().map(|(_, until)| *until);
-        self.offers.iter().copied().chain(cut).min()
+        self.offers.iter().map(|(due, _)| *due).chain(cut).min()
     }
 }

@@ -245,6 +245,7 @@ impl Conversation {
         self.handle_scanned(from, frame, scanned, now, out);
         self.release_held(out);
         self.settle_updates(now, out);
+        self.bound_translation(now, out);
     }
 
     /// Handles a frame that does not wait.

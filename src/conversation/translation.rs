@@ -62,6 +62,28 @@ impl Conversation {
         }
     }
 
+    /// Bounds what the translations remember. What they cannot forget is for requests that are open,
+    /// so more of it ends the conversation.
+    pub(super) fn bound_translation(&mut self, now: Instant, out: &mut Outbox) {
+        let limit = self.limits.translation_bytes;
+        let Some((forgotten, is_too_much)) = self.dialects.bound(limit) else {
+            return;
+        };
+        if forgotten > 0 {
+            let what = format!("what was known of {forgotten} sessions, for translation-bytes");
+            let mut outcome = Translation::default();
+            outcome.note(DialectEvent::Forgotten, None, what);
+            self.note_outcome(Side::Agent, &mut outcome, out);
+        }
+        if is_too_much {
+            let reason = format!(
+                "has more requests, sessions and options open than can be translated within \
+                 translation-bytes ({limit} bytes); raise that limit if they are meant"
+            );
+            self.close_for_violation(Side::Agent, reason, now, out);
+        }
+    }
+
     /// Checks whether a message shows the dialect of its sender.
     fn detect(&mut self, from: Side, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let asked = &self.pending[from.other() as usize];

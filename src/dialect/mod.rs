@@ -38,6 +38,7 @@ mod detect;
 mod guard;
 mod guess;
 mod library;
+mod memory;
 mod message;
 mod methods;
 mod object;

@@ -20,6 +20,8 @@ pub(super) type Json = Node<'static>;
 
 /// The member that every object may have.
 const META: &str = "_meta";
+/// What an allocation needs beside its bytes.
+const ALLOCATION: usize = 16;
 /// The member of it under which the bridge says what it has done.
 const OWN: &str = "acp-relay";
 
@@ -171,15 +173,25 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// About how many bytes it takes.
+    /// The memory behind it, in bytes.
     pub(super) fn size(&self) -> usize {
+        let text = |text: &Cow<'_, [u8]>| match text {
+            Cow::Owned(text) => ALLOCATION + text.capacity(),
+            Cow::Borrowed(text) => text.len(),
+        };
         match self {
             Self::Object(members) => {
-                let size = |(name, value): &Member<'_>| name.len() + 4 + value.size();
-                members.iter().map(size).sum()
+                let inside = members
+                    .iter()
+                    .map(|(name, value)| text(name) + value.size());
+                members.capacity() * size_of::<Member<'_>>() + inside.sum::<usize>()
             }
-            Self::Array(items) => items.iter().map(|item| 1 + item.size()).sum(),
-            _ => self.json().len(),
+            Self::Array(items) => {
+                items.capacity() * size_of::<Self>() + items.iter().map(Self::size).sum::<usize>()
+            }
+            Self::Raw(json) => text(json),
+            Self::Indexed(object) => object.text().len(),
+            Self::Absent => 0,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::memory::{self, ENTRY};
 use super::methods::{MethodName, method_name};
 use super::permission::OfferedOptions;
 use super::text;
@@ -55,6 +56,20 @@ impl PendingRequest {
             canonical: method_name(canonical),
             ..Self::default()
         }
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let slots = self.slots.iter().map(|(_, value)| ENTRY + value.len());
+        let offered = self.offered.iter().flat_map(|offered| &offered.0);
+        let offered = offered.map(|offer| ENTRY + offer.id.capacity() + offer.kind.capacity());
+        let call = match &self.purpose {
+            Purpose::ToolNumber(call) => call.capacity(),
+            _ => 0,
+        };
+        let texts = memory::text(self.session.as_ref()) + call;
+        let params = self.params.as_ref().map_or(0, Vec::capacity);
+        ENTRY + size_of::<Self>() + texts + params + slots.chain(offered).sum::<usize>()
     }
 
     /// The value of a slot that is valid until it is answered.

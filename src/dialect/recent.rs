@@ -2,6 +2,8 @@
 
 use hashlink::LinkedHashMap;
 
+use super::memory::ENTRY;
+
 /// Maximum size of one entry that is inserted, in bytes.
 const LONGEST: usize = 256 << 10;
 
@@ -10,7 +12,8 @@ const LONGEST: usize = 256 << 10;
 pub(super) struct Recent<V, const ENTRIES: usize, const BYTES: usize> {
     /// The values with their sizes.
     all: LinkedHashMap<Box<str>, (V, usize)>,
-    bytes: usize,
+    /// The memory that they take.
+    pub(super) bytes: usize,
 }
 
 impl<V, const ENTRIES: usize, const BYTES: usize> Recent<V, ENTRIES, BYTES> {
@@ -24,7 +27,7 @@ impl<V, const ENTRIES: usize, const BYTES: usize> Recent<V, ENTRIES, BYTES> {
         self.all.iter().map(|(key, (value, _))| (&**key, value))
     }
 
-    /// Remembers a value of that size, in bytes. Returns whether it was remembered: one that is too
+    /// Remembers a value with so many bytes behind it. Returns whether it was remembered: one that is too
     /// long only removes the previous one.
     pub(super) fn insert(&mut self, key: &str, value: V, size: usize) -> bool {
         self.remove(key);
@@ -45,12 +48,12 @@ impl<V, const ENTRIES: usize, const BYTES: usize> Recent<V, ENTRIES, BYTES> {
         &mut self.all.entry(key.into()).or_insert_with(fresh).0
     }
 
-    /// Notes the size of a value. Others are evicted if all are too large.
+    /// Notes how many bytes are behind a value. Others are evicted if all are too large.
     pub(super) fn weigh(&mut self, key: &str, size: usize) {
         let Some((_, known)) = self.all.get_mut(key) else {
             return;
         };
-        let size = key.len() + size;
+        let size = ENTRY + size_of::<V>() + key.len() + size;
         self.bytes = self.bytes + size - std::mem::replace(known, size);
         while self.all.len() > ENTRIES || self.bytes > BYTES {
             let Some((oldest, (_, size))) = self.all.iter().find(|(other, _)| &***other != key)

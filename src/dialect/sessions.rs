@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use hashlink::LinkedHashMap;
 
+use super::memory::{Remembered, text as capacity};
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::{Node, ValueRef};
@@ -23,7 +24,7 @@ const SESSIONS: usize = 256;
 
 /// All sessions, by id; the newest is the one that was seen last.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(LinkedHashMap<Box<str>, Session>);
+pub(super) struct Sessions(pub(super) LinkedHashMap<Box<str>, Session>);
 
 /// One session.
 #[derive(Debug, Default)]
@@ -193,13 +194,10 @@ impl Session {
             "agent_message_chunk" => {
                 let content = update.child("content");
                 let text = content.and_then(|content| text_of(content, "text"));
-                self.streamed.push_str(&text.unwrap_or_default());
+                self.streamed
+                    .push_str(end(&text.unwrap_or_default(), STREAMED));
                 if self.streamed.len() > STREAMED {
-                    let mut cut = self.streamed.len() - STREAMED / 2;
-                    while !self.streamed.is_char_boundary(cut) {
-                        cut += 1;
-                    }
-                    self.streamed.drain(..cut);
+                    self.streamed = end(&self.streamed, STREAMED / 2).to_owned();
                 }
             }
             "config_option_update" => {
@@ -209,6 +207,36 @@ impl Session {
             _ => {}
         }
     }
+}
+
+impl Remembered for Session {
+    fn weight(&self) -> usize {
+        let call = |call: &ToolCall| {
+            let texts = [&call.id, &call.title, &call.kind, &call.command];
+            size_of_val(call) + texts.map(String::capacity).iter().sum::<usize>()
+        };
+        let values = [&self.config, &self.models].into_iter().flatten();
+        self.calls.iter().map(call).sum::<usize>()
+            + values.chain([&self.plan]).map(Vec::capacity).sum::<usize>()
+            + self.streamed.capacity()
+            + capacity(self.cwd.as_ref())
+    }
+
+    fn forget(&mut self) {
+        self.calls = VecDeque::new();
+        (self.config, self.models) = (None, None);
+        self.streamed = String::new();
+        self.plan = Vec::new();
+    }
+}
+
+/// The end of a text, of that length at most.
+fn end(text: &str, longest: usize) -> &str {
+    let mut cut = text.len().saturating_sub(longest);
+    while !text.is_char_boundary(cut) {
+        cut += 1;
+    }
+    &text[cut..]
 }
 
 /// The text of a member that is a string.

@@ -67,6 +67,8 @@ names! {
         Swallowed = "swallowed",
         /// A message waits for another one.
         Held = "held",
+        /// What was known of sessions was forgotten, for the limit `translation-bytes`.
+        Forgotten = "forgotten",
         /// A permission answer was corrected or failed closed.
         Permission = "permission",
         /// A `rest` applied to members that no row names.
@@ -83,7 +85,7 @@ impl fmt::Display for DialectEvent {
 }
 
 impl Translation {
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         what: DialectEvent,
         rule: Option<String>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::action::ActionState;
 use super::guard::holds;
+use super::memory;
 use super::message::Message;
 use super::pending::{MAX_OPEN, PendingRequest};
 use super::permission::OfferedOptions;
@@ -54,6 +55,21 @@ impl Translator {
             .iter_mut()
             .flat_map(|requests| requests.values_mut());
         open.for_each(|pending| pending.slots.clear());
+    }
+
+    /// The memory that takes what is remembered, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let requests = self.requests.iter().flat_map(PendingRequests::iter);
+        let requests = requests.map(|(_, request)| request.weight());
+        let sessions = memory::sessions(&self.sessions.0);
+        self.memory.bytes + sessions + self.actions.weight() + requests.sum::<usize>()
+    }
+
+    /// Forgets about so many bytes of what is known of sessions, and lowers the number by what was
+    /// freed. Returns of how many sessions.
+    pub fn forget(&mut self, excess: &mut usize) -> usize {
+        memory::forget(&mut self.sessions.0, excess)
     }
 
     /// The dialect's name.

@@ -201,6 +201,10 @@ limits! {
     /// bytes of a resumable link that wait for a lost peer (512 MiB in all links, half of them of one
     /// principal); beyond it: the other side is not read
     link_bytes: Size = 64 << 20, in ANY;
+    /// bytes that the translation of dialects and versions remembers of a conversation; beyond it:
+    /// what is known of the tool calls, terminals, messages and plans of the least recent sessions
+    /// is forgotten; where that is not enough, the agent is stopped
+    translation_bytes: Size = 32 << 20, in (16 << 20)..=(1 << 30);
     /// bytes kept of an agent's stderr; older text is deleted
     stderr_bytes: Size = 64 << 10, in 256..=(64 << 20);
 }

@@ -2,3 +2,4 @@
 
 mod conversations;
 mod interleavings;
+mod memory;

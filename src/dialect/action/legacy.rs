@@ -10,7 +10,7 @@
 //!
 //! `confirm` handles confirmations.
 
-use super::state::{NUMBERED, WAITING, WAITING_BYTES};
+use super::state::WAITING;
 use crate::dialect::convert::text_block;
 use crate::dialect::message::Message;
 use crate::dialect::object::object;
@@ -50,25 +50,28 @@ impl Translator {
         match self.actions.numbers.get(&call) {
             Some(Some(number)) => message.set_text(CALL, number),
             Some(None) if !is_first => {
-                self.actions.queue(step.original.frame(true));
-                step.hold = Some("an update waits for the number of its tool call".into());
+                let what = match self.actions.queue(step.original.frame(true)) {
+                    true => "an update waits for the number of its tool call",
+                    false => "an update of a tool call without a number: too many wait",
+                };
+                step.hold = Some(what.into());
             }
             None if !is_first => {
                 step.hold = Some("an update of a tool call that the client does not know".into());
             }
-            _ if self.actions.numbers.len() < NUMBERED => {
-                self.actions.numbers.insert(call.clone(), None);
-                step.pending.purpose = Purpose::ToolNumber(call);
+            _ => {
+                if self.actions.numbers.insert(&call, None, 0) {
+                    step.pending.purpose = Purpose::ToolNumber(call);
+                }
             }
-            _ => {}
         }
     }
 
     /// The peer has given a number to the tool call of a confirmation.
     pub(super) fn confirmed_number(&mut self, call: &str, number: &str) {
         let numbers = &mut self.actions.numbers;
-        if numbers.len() < NUMBERED && !numbers.contains_key(call) {
-            numbers.insert(call.to_owned(), Some(number.to_owned()));
+        if numbers.get(call).is_none() {
+            numbers.insert(call, Some(number.to_owned()), number.len());
         }
     }
 
@@ -159,8 +162,9 @@ impl Translator {
         let json = message.body.json();
         match text::member(&json, "id").map(String::from_utf8_lossy) {
             Some(number) => {
-                let number = Some(number.into_owned());
-                self.actions.numbers.insert(call.to_owned(), number);
+                let number = number.into_owned();
+                let size = number.len();
+                self.actions.numbers.insert(call, Some(number), size);
             }
             None => {
                 self.actions.numbers.remove(call);
@@ -179,9 +183,9 @@ impl Translator {
                 collect(done, &frame, &mut replies, out);
             }
         }
-        waiting
-            .into_iter()
-            .for_each(|frame| self.actions.queue(frame));
+        for frame in waiting {
+            self.actions.queue(frame);
+        }
         out.forward = Forward::Frames(replies);
     }
 
@@ -191,12 +195,9 @@ impl Translator {
         frame: &Frame,
         out: &mut Translation,
     ) -> bool {
-        let actions = &mut self.actions;
-        let has_room = actions.waiting_bytes < WAITING_BYTES && actions.waiting.len() < WAITING;
-        if actions.waiting.is_empty() || !has_room {
+        if self.actions.waiting.is_empty() || !self.actions.queue(frame.clone()) {
             return false;
         }
-        actions.queue(frame.clone());
         let why = "it is queued behind a waiting message";
         out.note(DialectEvent::Held, None, why);
         out.forward = Forward::Frames(Vec::new());

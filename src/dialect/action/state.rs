@@ -1,13 +1,12 @@
 //! What the actions remember of a conversation besides its sessions (see `sessions`). All of it is
 //! bounded: the oldest entry is evicted.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::dialect::recent::Recent;
 use crate::jsonrpc::Frame;
 
-/// Maximum number of numbered tool calls, of waiting messages, and of their bytes.
-pub(super) const NUMBERED: usize = 4096;
+/// Maximum number of waiting messages, and of their bytes.
 pub(super) const WAITING: usize = 1024;
 pub(super) const WAITING_BYTES: usize = 1 << 20;
 
@@ -17,12 +16,12 @@ pub(in crate::dialect) struct ActionState {
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
     /// The tool calls that have been announced.
-    announced: Recent<(), 4096, { 64 << 20 }>,
+    announced: Recent<(), 4096, { 1 << 20 }>,
     // Of the original protocol.
     /// The last number given to a tool call by the bridge.
     pub(super) last: u32,
     /// The numbers of canonical tool calls; `None` until the client has answered.
-    pub(super) numbers: HashMap<String, Option<String>>,
+    pub(super) numbers: Recent<Option<String>, 4096, { 1 << 20 }>,
     /// An update that waits for the number of its tool call, and all messages after it.
     pub(in crate::dialect) waiting: VecDeque<Frame>,
     pub(super) waiting_bytes: usize,
@@ -43,10 +42,25 @@ pub(in crate::dialect) struct ActionState {
 }
 
 impl ActionState {
-    /// Adds a message to those that wait.
-    pub(super) fn queue(&mut self, frame: Frame) {
-        self.waiting_bytes += frame.len();
-        self.waiting.push_back(frame);
+    /// Adds a message to those that wait. Returns whether there is room for it.
+    pub(super) fn queue(&mut self, frame: Frame) -> bool {
+        let has_room = self.waiting_bytes < WAITING_BYTES && self.waiting.len() < WAITING;
+        if has_room {
+            self.waiting_bytes += frame.weight();
+            self.waiting.push_back(frame);
+        }
+        has_room
+    }
+
+    /// The memory behind it, in bytes.
+    pub(in crate::dialect) fn weight(&self) -> usize {
+        let prompts: usize = self.prompts.iter().map(Frame::weight).sum();
+        self.auth_methods.capacity()
+            + self.announced.bytes
+            + self.numbers.bytes
+            + self.waiting_bytes
+            + self.session_error.as_ref().map_or(0, Vec::capacity)
+            + prompts
     }
 
     /// Remembers that a tool call is announced. Returns whether it was not.

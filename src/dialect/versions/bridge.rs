@@ -7,6 +7,7 @@ use super::methods::{passes_to_agents, passes_to_clients, requested};
 use super::out::{Hop, INVALID_REQUEST, Out, State, V2_DIALECT};
 use super::policies::VersionPolicies;
 use crate::dialect::library::{DialectError, Library};
+use crate::dialect::memory::ENTRY;
 use crate::dialect::message::Message;
 use crate::dialect::methods::{MethodName, method_of};
 use crate::dialect::pending::MAX_OPEN;
@@ -22,8 +23,8 @@ pub struct VersionBridge {
     state: Box<dyn State>,
     policies: VersionPolicies,
     limits: Arc<Limits>,
-    /// The methods of requests that were sent to the peer, and to the other side.
-    asked: [PendingRequests<MethodName>; 2],
+    /// The methods and lengths of requests that were sent to the peer, and to the other side.
+    asked: [PendingRequests<(MethodName, usize)>; 2],
     /// The time of the message that is converted.
     now: Instant,
 }
@@ -49,7 +50,7 @@ impl VersionBridge {
             Side::Agent => Hop::Peer,
             Side::Client => Hop::Other,
         };
-        let _ = asked[hop as usize].insert(initialize.as_id(), "initialize".into());
+        let _ = asked[hop as usize].insert(initialize.as_id(), ("initialize".into(), 0));
         Ok(Self {
             table,
             state,
@@ -84,6 +85,21 @@ impl VersionBridge {
         forwarded(Hop::Peer, sent, made)
     }
 
+    /// The memory that takes what is remembered, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        // The state keeps parts of requests.
+        let asked = self.asked.iter().flat_map(PendingRequests::iter);
+        let asked: usize = asked.map(|(_, (_, length))| 2 * ENTRY + length).sum();
+        self.table.weight() + self.state.weight() + asked
+    }
+
+    /// Forgets about so many bytes of what is known of sessions, and lowers the number by what was
+    /// freed. Returns of how many sessions.
+    pub fn forget(&mut self, excess: &mut usize) -> usize {
+        self.table.forget(excess) + self.state.forget(excess)
+    }
+
     /// Sets the time of what is read and written next.
     pub const fn set_time(&mut self, now: Instant) {
         self.now = now;
@@ -113,7 +129,7 @@ impl VersionBridge {
         let method = match at.kind.is_answer() {
             // One that answers nothing is refused by the conversation.
             true => match self.asked[from as usize].remove(at.id(frame)) {
-                Some((_, method)) => method,
+                Some((_, (method, _))) => method,
                 None => return pass(sent),
             },
             false => method_of(frame, &at),
@@ -134,6 +150,14 @@ impl VersionBridge {
             (Kind::Request, "initialize") => {
                 let why = "the connection is initialized already";
                 out.refuse("methods", &message.id, INVALID_REQUEST, why);
+            }
+            // It is remembered until the agent has accepted it.
+            (Kind::Request, "session/prompt")
+                if message.size > self.limits.translation_bytes / 2 =>
+            {
+                let why = "the prompt is longer than half of translation-bytes, so it cannot be \
+                           converted for the agent's version: send less, or raise the limit";
+                out.refuse("prompt", &message.id, INVALID_REQUEST, why);
             }
             (Kind::Request, _) => self.state.asked(message, out),
             (Kind::Result, "initialize") => self.state.initialized(message, out),
@@ -164,11 +188,16 @@ impl VersionBridge {
                 rule: rule.into(),
             }));
         for (to, message) in out.sent {
-            if message.kind == Kind::Request {
-                let method = message.method.clone();
-                let _ = self.asked[to as usize].insert(message.id.as_id(), method);
-            }
             let frame = message.frame(true);
+            if message.kind == Kind::Request {
+                let length = match &*message.method {
+                    // Its content is weighed with its turn.
+                    "session/prompt" => 0,
+                    _ => frame.len(),
+                };
+                let asked = (message.method.clone(), length);
+                let _ = self.asked[to as usize].insert(message.id.as_id(), asked);
+            }
             if to == Hop::Peer
                 && let Scanned::Message(at) = scan(&frame, &self.limits)
             {

@@ -23,6 +23,9 @@ const BLOCKS: [(&str, &str); 5] = [
     ("resource", "type resource annotations"),
 ];
 
+/// The longest prompt whose repetition is recognised, in bytes.
+const MAX_REPEATED: usize = 1 << 20;
+
 /// What is encoded in the path of a URI.
 const PATH: AsciiSet = PATH_SEGMENT.remove(b'/');
 
@@ -151,6 +154,12 @@ impl Canonical {
         let mut made = Self::default();
         blocks.iter().for_each(|block| made.push(block));
         made
+    }
+
+    /// The same, of blocks that are short enough for their repetition to be recognised.
+    pub(super) fn unless_long(blocks: &[Node<'_>]) -> Self {
+        let size: usize = blocks.iter().map(Node::size).sum();
+        Self::of(if size <= MAX_REPEATED { blocks } else { &[] })
     }
 
     /// Appends a block. The byte 0xff is in no text.

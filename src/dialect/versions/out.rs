@@ -47,6 +47,10 @@ pub(super) trait State: Debug + Send + Sync {
     fn deadline(&self) -> Option<Instant>;
     /// Does what is due at `out.now`.
     fn expire(&mut self, out: &mut Out<'_>);
+    /// The memory that takes what is remembered, in bytes.
+    fn weight(&self) -> usize;
+    /// Forgets what is known of sessions; see [`memory::forget`](crate::dialect::memory::forget).
+    fn forget(&mut self, excess: &mut usize) -> usize;
 }
 
 /// Why a request is refused: the rule, the code, and the text.

@@ -10,7 +10,8 @@ use crate::dialect::translation::DialectEvent;
 #[derive(Debug)]
 pub(super) struct Waiting<T, const COUNT: usize, const BYTES: usize> {
     all: VecDeque<(T, usize)>,
-    bytes: usize,
+    /// The memory that they take.
+    pub(super) bytes: usize,
 }
 
 /// Updates of sessions that a result is yet to introduce, each with the id of its session.
@@ -18,7 +19,7 @@ pub(super) struct Waiting<T, const COUNT: usize, const BYTES: usize> {
 pub(super) struct Early {
     /// How many results that introduce a session are open.
     expected: usize,
-    updates: Waiting<(String, Message<'static>), 4096, { 8 << 20 }>,
+    pub(super) updates: Waiting<(String, Message<'static>), 4096, { 8 << 20 }>,
 }
 
 impl<T, const COUNT: usize, const BYTES: usize> Default for Waiting<T, COUNT, BYTES> {
@@ -31,8 +32,9 @@ impl<T, const COUNT: usize, const BYTES: usize> Default for Waiting<T, COUNT, BY
 }
 
 impl<T, const COUNT: usize, const BYTES: usize> Waiting<T, COUNT, BYTES> {
-    /// Adds one of that size. Returns it if there are too many.
+    /// Adds one with so many bytes behind it. Returns it if there are too many.
     pub(super) fn push(&mut self, one: T, size: usize) -> Result<(), T> {
+        let size = size_of::<T>().saturating_add(size);
         if self.all.len() >= COUNT || self.bytes.saturating_add(size) > BYTES {
             return Err(one);
         }
@@ -88,8 +90,9 @@ impl Early {
 
     /// Holds an update.
     pub(super) fn hold(&mut self, session: String, update: &Message<'_>, out: &mut Out<'_>) {
+        let size = session.len() + update.size;
         let held = (session, update.to_static());
-        match self.updates.push(held, update.size) {
+        match self.updates.push(held, size) {
             Ok(()) => out.note(DialectEvent::Held, "sessions", "an update of a new session"),
             Err(_) => out.dropped("sessions", "an update of a new session: too many wait"),
         }

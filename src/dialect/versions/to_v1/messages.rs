@@ -14,11 +14,11 @@ const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// The messages of a session, by role and id.
 #[derive(Debug, Default)]
-pub(super) struct Messages(Recent<Shown, 4096, { 4 << 20 }>);
+pub(super) struct Messages(pub(super) Recent<Shown, 4096, { 1 << 20 }>);
 
 /// What the client was shown of a message.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shown {
+pub(super) struct Shown {
     prefix: Prefix,
     in_text: bool,
     /// How often it was replaced.
@@ -65,7 +65,7 @@ impl Messages {
         if let Some(first) = made.first_mut() {
             first.add_meta(update.value("_meta"));
         }
-        self.0.weigh(&key, size_of::<Shown>());
+        self.0.weigh(&key, 0);
         made
     }
 }

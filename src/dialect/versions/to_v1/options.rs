@@ -13,6 +13,8 @@ pub(super) struct Options {
     /// Whether the client shows booleans.
     pub(super) booleans: bool,
     list: Vec<Json>,
+    /// The memory behind the list, in bytes.
+    pub(super) bytes: usize,
     /// Whether the client was offered modes.
     offered_modes: bool,
 }
@@ -30,6 +32,7 @@ pub(super) enum Value {
 impl Options {
     /// Remembers a list, and returns it in v1: without booleans if the client has none.
     pub(super) fn take(&mut self, list: Vec<Json>) -> Vec<Json> {
+        self.bytes = list.iter().map(Node::size).sum();
         self.list = list;
         let shown = self.list.iter().map(|option| shown(option, self.booleans));
         shown.collect()

@@ -10,7 +10,7 @@ const ENTRIES: usize = 1024;
 
 /// The entries of the plans of a session, in the order in which they were first seen.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Recent<Vec<Json>, 64, { 4 << 20 }>);
+pub(super) struct Plans(pub(super) Recent<Vec<Json>, 64, { 1 << 20 }>);
 
 impl Plans {
     /// `plan_update`; `is_open` tells that the client knows plans of other kinds.

@@ -5,6 +5,7 @@ use super::options::{self, Options};
 use super::plans::Plans;
 use super::tools::Tools;
 use super::turns::{Ended, Turns};
+use crate::dialect::memory::Remembered;
 use crate::dialect::message::Message;
 use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
@@ -161,6 +162,22 @@ impl Session {
         shown.set("configOptions", list);
         let mode = self.mode_update(before);
         [Some(shown), mode].into_iter().flatten().collect()
+    }
+}
+
+impl Remembered for Session {
+    fn weight(&self) -> usize {
+        let tables = |tables: &Tables| {
+            tables.messages.0.bytes + tables.tools.weight() + tables.plans.0.bytes
+        };
+        let saved = self.saved.as_ref().map_or(0, |saved| tables(saved));
+        let shown = tables(&self.tables) + saved;
+        shown + self.turns.weight() + self.options.bytes + self.waiting.bytes
+    }
+
+    fn forget(&mut self) {
+        self.tables = Tables::new(self.client);
+        self.saved = None;
     }
 }
 

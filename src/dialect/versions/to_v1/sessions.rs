@@ -17,7 +17,7 @@ const SESSIONS: usize = 256;
 /// All sessions, by id; the newest is the one that was seen last.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    all: LinkedHashMap<String, Session>,
+    pub(super) all: LinkedHashMap<Box<str>, Session>,
     /// The updates of new sessions.
     pub(super) early: Early,
 }
@@ -39,7 +39,7 @@ impl Sessions {
         }
         self.all.to_back(id);
         let fresh = || Session::new(id, client);
-        self.all.entry(id.to_owned()).or_insert_with(fresh)
+        self.all.entry(id.into()).or_insert_with(fresh)
     }
 
     /// Forgets a closed session; one with open prompts remains until they are answered.
@@ -57,7 +57,7 @@ impl Sessions {
         let (name, session) =
             all.find_map(|(name, session)| found(session).then_some((name, session)))?;
         session.turns.cancel();
-        Some(name.clone())
+        Some(name.to_string())
     }
 
     /// Holds an update of a session that a result is yet to introduce. Returns whether it is one.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::permissions::{self, Permission};
 use super::session::Session;
 use super::sessions::Sessions;
+use crate::dialect::memory;
 use crate::dialect::message::Message;
 use crate::dialect::object::object;
 use crate::dialect::pending::MAX_OPEN;
@@ -130,6 +131,14 @@ impl State for ToV1 {
 
     fn expire(&mut self, out: &mut Out<'_>) {
         self.sessions.expire(out);
+    }
+
+    fn weight(&self) -> usize {
+        self.sessions.early.updates.bytes + memory::sessions(&self.sessions.all)
+    }
+
+    fn forget(&mut self, excess: &mut usize) -> usize {
+        memory::forget(&mut self.sessions.all, excess)
     }
 }
 

@@ -6,6 +6,7 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 
 use super::messages::Prefix;
+use crate::dialect::memory;
 use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::tree::Node;
@@ -16,10 +17,10 @@ const OUTPUT: usize = 64 << 10;
 
 /// The terminals of a session, by id.
 #[derive(Debug, Default)]
-pub(super) struct Terminals(Recent<Terminal, 256, { 32 << 20 }>);
+pub(super) struct Terminals(pub(super) Recent<Terminal, 256, { 8 << 20 }>);
 
 #[derive(Debug, Default)]
-struct Terminal {
+pub(super) struct Terminal {
     command: Option<String>,
     cwd: Option<String>,
     /// The end of its output.
@@ -153,7 +154,8 @@ impl Terminal {
     /// Adds output; returns the text of it.
     fn append(&mut self, bytes: &[u8]) -> String {
         self.shown.extend(bytes);
-        self.output.extend_from_slice(bytes);
+        let kept = bytes.len().min(2 * OUTPUT);
+        self.output.extend_from_slice(&bytes[bytes.len() - kept..]);
         if self.output.len() > OUTPUT {
             self.is_cut = true;
             let from = self.output.len() - OUTPUT;
@@ -164,6 +166,7 @@ impl Terminal {
             let is_start = |byte: &u8| *byte & 0xc0 != 0x80;
             let start = line.or_else(|| kept.iter().position(is_start)).unwrap_or(0);
             self.output.drain(..from + start);
+            self.output.shrink_to(2 * OUTPUT);
         }
         self.complete(bytes)
     }
@@ -187,7 +190,7 @@ impl Terminal {
         self.partial.extend_from_slice(bytes);
         let end = complete_end(&self.partial);
         let text = String::from_utf8_lossy(&self.partial[..end]).into_owned();
-        self.partial.drain(..end);
+        self.partial = self.partial.split_off(end);
         text
     }
 
@@ -220,11 +223,15 @@ impl Terminal {
         made
     }
 
-    /// About how many bytes it has.
+    /// The memory behind it, in bytes.
     fn size(&self) -> usize {
         let texts = [&self.command, &self.cwd, &self.owner];
-        let texts = texts.into_iter().flatten().map(String::len);
-        self.output.len() + self.partial.len() + texts.sum::<usize>()
+        let texts = texts.map(|text| memory::text(text.as_ref()));
+        let exit = self.exit.as_ref().map_or(0, |Exit { code, signal }| {
+            code.as_ref().map_or(0, Vec::capacity) + memory::text(signal.as_ref())
+        });
+        let output = self.output.capacity() + self.partial.capacity();
+        output + exit + texts.iter().sum::<usize>()
     }
 }
 

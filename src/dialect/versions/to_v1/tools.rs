@@ -2,6 +2,7 @@
 
 use super::diffs;
 use super::terminals::Terminals;
+use crate::dialect::memory;
 use crate::dialect::object::{Json, object};
 use crate::dialect::recent::Recent;
 use crate::dialect::text as json;
@@ -29,7 +30,7 @@ const KINDS: [&str; 9] = [
 /// The tool calls of a session, by id, and its terminals.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    calls: Recent<Tool, 1024, { 16 << 20 }>,
+    calls: Recent<Tool, 1024, { 8 << 20 }>,
     terminals: Terminals,
     display: Display,
 }
@@ -64,6 +65,11 @@ impl Tools {
             display,
             ..Self::default()
         }
+    }
+
+    /// The memory behind them, in bytes.
+    pub(super) const fn weight(&self) -> usize {
+        self.calls.bytes + self.terminals.0.bytes
     }
 
     /// Applies `tool_call_update`.
@@ -289,9 +295,9 @@ impl Tool {
         }
     }
 
-    /// About how many bytes it has.
+    /// The memory behind it, in bytes.
     fn size(&self) -> usize {
-        let words = self.title.len() + self.name.as_ref().map_or(0, String::len);
+        let words = self.title.capacity() + memory::text(self.name.as_ref());
         let nodes = [&self.locations, &self.raw_input].into_iter().flatten();
         let content: usize = self.content.iter().map(Item::size).sum();
         words + nodes.map(Node::size).sum::<usize>() + content
@@ -321,10 +327,13 @@ impl Item {
     }
 
     fn size(&self) -> usize {
-        match self {
-            Self::Terminal(id) => id.len(),
-            Self::Shown(items) => items.iter().map(Node::size).sum(),
-        }
+        let inside = match self {
+            Self::Terminal(id) => id.capacity(),
+            Self::Shown(items) => {
+                items.capacity() * size_of::<Json>() + items.iter().map(Node::size).sum::<usize>()
+            }
+        };
+        size_of::<Self>() + inside
     }
 }
 

@@ -77,9 +77,16 @@ impl Turns {
     pub(super) fn begin(&mut self, id: &IdBuf, blocks: &[Node<'_>]) {
         self.prompts.push(Prompt {
             id: id.clone(),
-            content: Canonical::of(blocks),
+            content: Canonical::unless_long(blocks),
             ..Prompt::default()
         });
+    }
+
+    /// The memory behind them, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let own = self.own.iter().map(String::capacity);
+        let prompts = self.prompts.iter().map(Prompt::weight);
+        own.chain(prompts).sum()
     }
 
     /// Whether the client waits for an answer.
@@ -139,7 +146,7 @@ impl Turns {
             ended.shown = prompt.held.take_all();
             return ended;
         }
-        let message = answer.body.text("messageId");
+        let message = answer.body.id("messageId");
         let prompt = &mut self.prompts[at];
         if let (Some(own), Some((taken, _))) = (&message, &prompt.echo) {
             if own == taken {
@@ -291,6 +298,15 @@ impl Turns {
 }
 
 impl Prompt {
+    /// The memory behind it, in bytes.
+    fn weight(&self) -> usize {
+        let echo = self.echo.as_ref().map_or(0, |(id, _)| id.capacity());
+        let meta = self.accepted.iter().filter_map(|known| known.meta.as_ref());
+        let nodes = self.idle.iter().chain(meta).map(Node::size);
+        let texts = self.content.bytes.capacity() + echo + self.held.bytes;
+        size_of::<Self>() + texts + nodes.sum::<usize>()
+    }
+
     /// The agent has begun to work.
     fn engage(&mut self) {
         self.is_engaged = true;

@@ -40,6 +40,16 @@ impl Speaker {
 }
 
 impl Messages {
+    /// The memory behind them, in bytes.
+    pub(super) const fn weight(&self) -> usize {
+        self.given.bytes + self.renamed.bytes
+    }
+
+    /// Forgets the ids; the agent's next chunks may begin new messages.
+    pub(super) fn forget(&mut self) {
+        (self.given, self.renamed) = Default::default();
+    }
+
     /// An id that no other message of the session has.
     pub(super) fn mint(&mut self) -> String {
         loop {
@@ -72,7 +82,7 @@ impl Messages {
         match self.given.get(given) {
             Some(known) if *known == speaker => return given.to_owned(),
             None if !self.is_minted(given) => {
-                self.given.insert(given, speaker, size_of::<Speaker>());
+                self.given.insert(given, speaker, 0);
                 return given.to_owned();
             }
             _ => {}

@@ -70,6 +70,13 @@ impl Options {
         result.set("configOptions", self.whole());
     }
 
+    /// The memory behind them, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let all = self.list.iter().flatten();
+        let all = all.chain(self.stand_ins.iter().flatten()).map(Node::size);
+        all.sum::<usize>() + self.announced.as_ref().map_or(0, Vec::capacity)
+    }
+
     /// The whole list; none when the agent has stated nothing.
     pub(super) fn whole(&self) -> Option<Json> {
         let kinds = (0..CHOICES.len()).filter_map(|kind| Some((kind, self.id(kind)?)));
@@ -117,9 +124,10 @@ impl Options {
                 *option = stated.remove(at);
             }
         }
-        let mut size: usize = known.iter().map(Node::size).sum();
+        let length = |option: &Json| option.json().len();
+        let mut size: usize = known.iter().map(length).sum();
         known.extend(stated.into_iter().take_while(|option| {
-            size += option.size();
+            size += length(option);
             size <= MAX_LIST
         }));
     }

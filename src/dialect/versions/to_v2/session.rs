@@ -3,6 +3,7 @@
 use super::options::Options;
 use super::tools::Tools;
 use super::turns::Turns;
+use crate::dialect::memory::Remembered;
 use crate::dialect::message::Message;
 use crate::dialect::object::{Json, object};
 use crate::dialect::tree::Node;
@@ -24,6 +25,17 @@ pub(super) struct Session {
     directories: Option<Json>,
     /// Its `title` and `updatedAt`.
     about: [Option<String>; 2],
+}
+
+impl Remembered for Session {
+    fn weight(&self) -> usize {
+        self.turns.weight() + self.tools.weight() + self.options.weight()
+    }
+
+    fn forget(&mut self) {
+        self.tools.forget();
+        self.turns.messages.forget();
+    }
 }
 
 impl Session {

@@ -19,7 +19,7 @@ const MAX_SESSIONS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Sessions {
     pub(super) agent: AgentMethods,
-    all: LinkedHashMap<Box<str>, Session>,
+    pub(super) all: LinkedHashMap<Box<str>, Session>,
 }
 
 /// What an open request to restore a session leaves behind.

@@ -7,9 +7,10 @@ use super::session::Session;
 use super::sessions::{Restored, Sessions, listed, not_found};
 use super::turns::Prompt;
 use super::updates;
+use crate::dialect::memory;
 use crate::dialect::message::Message;
 use crate::dialect::methods::method_name;
-use crate::dialect::object::Json;
+use crate::dialect::object::{Json, object};
 use crate::dialect::pending::MAX_OPEN;
 use crate::dialect::text::JsonType;
 use crate::dialect::translation::DialectEvent;
@@ -46,7 +47,7 @@ pub(in crate::dialect::versions) struct ToV2 {
 /// What is kept of a request of the client.
 #[derive(Debug)]
 enum FromClient {
-    /// It makes a session; its params.
+    /// It makes a session; the folders in its params.
     Make(Json),
     Restore(Restored),
     /// It sets an option, which may stand for something else (see [`CHOICES`]).
@@ -127,6 +128,14 @@ impl State for ToV2 {
             session.turns.expire(out);
         }
     }
+
+    fn weight(&self) -> usize {
+        self.early.updates.bytes + memory::sessions(&self.sessions.all)
+    }
+
+    fn forget(&mut self, excess: &mut usize) -> usize {
+        memory::forget(&mut self.sessions.all, excess)
+    }
 }
 
 impl ToV2 {
@@ -159,7 +168,10 @@ impl ToV2 {
             }
             "session/new" | "session/fork" => {
                 self.early.expect();
-                FromClient::Make(message.body.to_static())
+                FromClient::Make(object! {
+                    "cwd": message.body.value("cwd"),
+                    "additionalDirectories": message.body.value("additionalDirectories"),
+                })
             }
             "session/resume" => match all.resume(&mut message, out) {
                 Some(restored) => FromClient::Restore(restored),

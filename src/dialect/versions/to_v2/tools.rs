@@ -32,12 +32,17 @@ pub(super) struct Tools {
     /// The working directory of the session.
     pub(super) cwd: Option<String>,
     /// The titles of the calls, which may be empty.
-    titles: Recent<String, 4096, { 4 << 20 }>,
+    titles: Recent<String, 4096, { 1 << 20 }>,
     /// The tool calls of terminals.
     terminals: Recent<String, 1024, { 1 << 20 }>,
 }
 
 impl Tools {
+    /// The memory behind them, in bytes.
+    pub(super) const fn weight(&self) -> usize {
+        self.titles.bytes + self.terminals.bytes
+    }
+
     /// Notices a call. Returns whether it was not known.
     pub(super) fn see(&mut self, call: &Node<'_>) -> bool {
         let Some(id) = call.id("toolCallId") else {
@@ -56,6 +61,12 @@ impl Tools {
     pub(super) fn title(&self, call: &Node<'_>) -> &str {
         let id = call.word("toolCallId");
         self.titles.get(&id).map_or("", |title| title)
+    }
+
+    /// Forgets the calls and the terminals.
+    pub(super) fn forget(&mut self) {
+        self.forget_calls();
+        self.terminals = Recent::default();
     }
 
     /// The calls are replayed.

@@ -15,9 +15,6 @@ use crate::dialect::versions::out::{
 use crate::dialect::versions::waiting::Waiting;
 use crate::jsonrpc::{IdBuf, Kind};
 
-/// The longest prompt whose repetition is recognised, in bytes.
-const MAX_REPEATED: usize = 1 << 20;
-
 /// The longest key of a prompt, in characters.
 const MAX_KEY: usize = 255;
 
@@ -106,6 +103,14 @@ impl Turns {
             session: session.into(),
             ..Self::default()
         }
+    }
+
+    /// The memory behind them, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let content = self.turn.as_ref().and_then(|turn| turn.content.as_ref());
+        let content: usize = content.into_iter().flatten().map(Node::size).sum();
+        let ids = self.messages.weight() + self.inserted.bytes + self.retries.bytes;
+        content + ids + self.repeats.0.bytes.capacity() + self.queue.bytes
     }
 
     /// Whether the bridge has closed the session in place of the agent.
@@ -216,9 +221,7 @@ impl Turns {
             key,
         } = prompt;
         self.messages.split();
-        let is_short = message.size <= MAX_REPEATED;
-        let repeated = Canonical::of(if is_short { &content } else { &[] });
-        self.repeats = (repeated, Repeated::default());
+        self.repeats = (Canonical::unless_long(&content), Repeated::default());
         self.turn = Some(Turn {
             id: message.id.clone(),
             key,
