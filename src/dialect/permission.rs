@@ -109,6 +109,9 @@ impl OfferedOptions {
                 return self.fail_closed("the answer could not be read");
             }
         };
+        if id.is_empty() {
+            return self.fail_closed("the answer names no option");
+        }
         if !self.is_unambiguous(id) {
             return self.fail_closed(&format!("several options are called `{id}` and differ"));
         }

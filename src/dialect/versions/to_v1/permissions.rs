@@ -108,7 +108,8 @@ pub(super) fn answered<'a>(
     if answer.kind == Kind::Result || error_code(&answer) == Some(CANCELLED) {
         let outcome = answer.body.part("outcome");
         let is_selected = outcome.says("outcome", "selected");
-        let chosen = outcome.text("optionId").filter(|_| is_selected);
+        let chosen = outcome.text("optionId");
+        let chosen = chosen.filter(|id| is_selected && !id.is_empty());
         let mut offered = asked.offered.iter();
         let chosen = chosen.and_then(|id| offered.find(|(offered, _)| *offered == id));
         let mut body = no_decision();

@@ -232,7 +232,7 @@ impl ToV2 {
         if is_permission && answer.kind == Kind::Result {
             let outcome = answer.body.part("outcome");
             let is_selected =
-                outcome.says("outcome", "selected") && outcome.text("optionId").is_some();
+                outcome.says("outcome", "selected") && !outcome.word("optionId").is_empty();
             if !is_selected && !outcome.says("outcome", "cancelled") {
                 let what = "an outcome that v1 does not have is no approval";
                 out.note(DialectEvent::Permission, "permission", what);
