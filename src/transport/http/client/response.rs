@@ -22,7 +22,7 @@ const MAX_BODY: usize = 8 << 10;
 /// How long to wait for a refusal's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The shortest time that a server can ask to wait.
-const SOONEST_RETRY: Duration = Duration::from_millis(100);
+pub(in crate::transport) const SOONEST_RETRY: Duration = Duration::from_millis(100);
 /// How much of it is shown in an error, in characters.
 const MAX_TEXT: usize = 300;
 

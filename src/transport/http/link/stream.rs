@@ -25,7 +25,9 @@ use super::shared::{Api, Failure, Shared};
 use crate::jsonrpc::framing::{Decoded, too_long};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
-use crate::transport::http::client::{NoResponse, ServerRefusal, SseEvent, SseReader};
+use crate::transport::http::client::{
+    NoResponse, SOONEST_RETRY, ServerRefusal, SseEvent, SseReader,
+};
 use crate::transport::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
 use crate::transport::{LinkError, closing};
 
@@ -516,7 +518,8 @@ impl Stream {
     fn pause(&self, usual: Duration, retry_after: Option<Duration>) -> Duration {
         let part = Uuid::new_v4().as_bytes()[0];
         let usual = usual.mul_f64(0.5 + f64::from(part) / 512.0);
-        retry_after.unwrap_or(usual).min(MAX_WAIT)
+        let asked = |after: Duration| after.clamp(SOONEST_RETRY, MAX_WAIT);
+        retry_after.map_or(usual, asked)
     }
 }
 
