@@ -61,12 +61,12 @@ impl Checker {
     /// The schema of a side's messages: that of the version which the `initialize` exchange shows.
     #[must_use]
     pub const fn spoken(&self, side: Side) -> Schema {
-        self.spoken[side as usize]
+        *side.of(&self.spoken)
     }
 
     /// Overrules what the `initialize` exchange has shown: a relay may convert between versions.
     pub const fn speaks(&mut self, side: Side, schema: Schema) {
-        self.spoken[side as usize] = schema;
+        *side.of_mut(&mut self.spoken) = schema;
     }
 
     /// Messages are missing: any request may have been answered.
@@ -138,23 +138,23 @@ impl Checker {
     ) {
         let name = envelope.method(message).into_owned();
         let request = envelope.kind == Kind::Request;
-        let mut schema = self.spoken[to.from.unwrap_or(Side::Client) as usize];
+        let mut schema = self.spoken(to.from.unwrap_or(Side::Client));
         let known = |schema| Method::named(schema, &name);
-        let other = self.spoken[Side::Agent as usize];
+        let other = self.spoken(Side::Agent);
         if to.from.is_none() && known(schema).is_none() && known(other).is_some() {
             schema = other;
         }
         if name == "initialize" && to.from != Some(Side::Agent) {
             schema = Schema::of_initialize(&value["params"]);
-            self.offers_v2 = value["params"]["info"].is_object();
+            self.offers_v2 = value.pointer("/params/info").is_some_and(Value::is_object);
         }
         let method = known(schema);
         if to.from.is_none() {
             to.from = method.and_then(|method| method.handler).map(Side::other);
         }
         let id = envelope.id(message);
-        if request && id.is_value() {
-            let open = &mut self.open[table_of(to.from)];
+        let open = self.open.get_mut(table_of(to.from));
+        if let Some(open) = open.filter(|_| request && id.is_value()) {
             if open.remove(id).is_some() {
                 to.refuse(ReusedId, "/id", value, "the id of no open request");
             }
@@ -188,7 +188,7 @@ impl Checker {
         let spoken = self.spoken;
         let schema = |requester: Option<Side>, method: &str| match method {
             "initialize" => Schema::of_initialize(&value["result"]),
-            _ => spoken[requester.map_or(Side::Client, Side::other) as usize],
+            _ => *requester.map_or(Side::Client, Side::other).of(&spoken),
         };
         let violations = |requester: Option<Side>, method: &str| {
             body(schema(requester, method), envelope.kind, method, value)
@@ -198,7 +198,8 @@ impl Checker {
         let requesters = [Some(Side::Agent), Some(Side::Client), None].into_iter();
         let candidates = requesters.filter_map(|requester| {
             let can_ask = to.from.is_none() || requester != to.from;
-            let open = self.open[table_of(requester)].get(id).filter(|_| can_ask)?;
+            let open = self.open.get(table_of(requester))?;
+            let open = open.get(id).filter(|_| can_ask)?;
             let method = request_method.unwrap_or(open).to_owned();
             Some((violations(requester, &method), requester, method))
         });
@@ -222,7 +223,8 @@ impl Checker {
             };
             return to.refuse(UnmatchedAnswer, "/id", value, expected);
         };
-        self.open[table_of(requester)].remove(id);
+        let open = self.open.get_mut(table_of(requester));
+        open.and_then(|open| open.remove(id));
         to.from = to.from.or_else(|| requester.map(Side::other));
         let schema = schema(requester, &method);
         to.checked = is_error || Method::named(schema, &method).is_some();
@@ -276,7 +278,7 @@ impl CheckedMessage {
 
     /// Adds a violation by the message as a whole.
     fn refuse_message(&mut self, kind: ViolationKind, message: &Frame, expected: &str) {
-        let head = &message.as_bytes()[..message.len().min(400)];
+        let head = message.as_bytes().get(..400).unwrap_or(message.as_bytes());
         let found = Some(truncate(&String::from_utf8_lossy(head)));
         let violation = Violation::refused(kind, "", None, expected);
         self.violations.push(Violation { found, ..violation });

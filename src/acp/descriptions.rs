@@ -55,15 +55,16 @@ impl Catalogue {
         }
         // A type may contain itself.
         self.0.insert(name.clone(), Value::Null);
-        let mut described = json!({"members": self.members(node, &name)});
+        let members = Value::from(self.members(node, &name));
+        let mut described = Map::from_iter([("members".to_owned(), members)]);
         let about = paragraph(node);
         if !about.is_empty() {
-            described["about"] = about.into();
+            described.insert("about".to_owned(), about.into());
         }
         if !variants.is_empty() {
             self.variants(&variants, &name, &mut described);
         }
-        self.0.insert(name.clone(), described);
+        self.0.insert(name.clone(), described.into());
         Some(name)
     }
 
@@ -81,7 +82,7 @@ impl Catalogue {
         members.collect()
     }
 
-    fn variants(&mut self, variants: &[Node], name: &str, described: &mut Value) {
+    fn variants(&mut self, variants: &[Node], name: &str, described: &mut Map<String, Value>) {
         let (mut by_value, mut others) = (Map::new(), Vec::new());
         for (at, variant) in variants.iter().enumerate() {
             let constant = variant
@@ -90,7 +91,7 @@ impl Catalogue {
                 .find_map(|(member, at)| Some((member, at.get("const")?.as_str()?)));
             match constant {
                 Some((tag, value)) => {
-                    described["tag"] = tag.into();
+                    described.insert("tag".to_owned(), tag.into());
                     // Its description is more specific than that of the type it includes.
                     let kind = self.add(*variant, &format!("{name}/{value}"));
                     by_value.insert(value.to_owned(), json!([paragraph(*variant), kind]));
@@ -99,10 +100,10 @@ impl Catalogue {
             }
         }
         if !by_value.is_empty() {
-            described["variants"] = by_value.into();
+            described.insert("variants".to_owned(), by_value.into());
         }
         if !others.is_empty() {
-            described["others"] = others.into();
+            described.insert("others".to_owned(), others.into());
         }
     }
 }

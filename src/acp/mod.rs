@@ -10,6 +10,8 @@
 //! The check builds a tree of every message. It is for offline use, and no message of a running
 //! relay passes through it.
 
+#![warn(clippy::indexing_slicing)]
+
 mod checker;
 mod descriptions;
 mod methods;

@@ -41,7 +41,7 @@ pub(super) fn choice<S: AsRef<str>>(values: &[S]) -> String {
         [] => "nothing".to_owned(),
         [only] => (*only).to_owned(),
         [some @ .., last] if values.len() <= MAX_LISTED => format!("{} or {last}", some.join(", ")),
-        many => format!("{}, …", many[..MAX_LISTED].join(", ")),
+        many => format!("{}, …", many.get(..MAX_LISTED).unwrap_or(many).join(", ")),
     }
 }
 

@@ -47,7 +47,10 @@ impl Shape {
     pub fn updates() -> Vec<(&'static str, Self)> {
         let union = Schema::V1.named("SessionUpdate");
         let variants = union.variants().iter().map(|at| union.within(at));
-        let kind = |node: &Node| node.at["properties"]["sessionUpdate"]["const"].as_str();
+        let kind = |node: &Node| {
+            let name = node.at.pointer("/properties/sessionUpdate/const")?;
+            name.as_str()
+        };
         variants
             .filter_map(|node| Some((kind(&node)?, Self(node))))
             .collect()

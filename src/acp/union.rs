@@ -98,14 +98,15 @@ fn tag(variants: &[Node]) -> Option<&'static str> {
 }
 
 fn by_tag(variants: &[Node], tag: &'static str, members: &Map<String, Value>) -> Choice {
-    let constant = |node: &Node| node.resolve().at["properties"][tag].get("const");
+    let own = |node: &Node| node.resolve().at.get("properties")?.get(tag);
+    let constant = |node: &Node| own(node)?.get("const");
     let names: Vec<String> = variants
         .iter()
         .filter_map(constant)
         .map(Value::to_string)
         .collect();
     // No tag, or null, may be a variant of its own.
-    let untold = |node: &&Node| node.resolve().at["properties"][tag]["type"] == "null";
+    let untold = |node: &&Node| own(node).is_some_and(|own| own["type"] == "null");
     if let Some(node) = variants.iter().find(untold)
         && members.get(tag).is_none_or(Value::is_null)
     {

@@ -223,16 +223,17 @@ impl MessageSpan {
     /// The line with another message, which may come from the other side.
     #[must_use]
     pub fn with_message(&self, line: &[u8], from: Side, message: &[u8]) -> Vec<u8> {
-        let word = self.directions[from as usize].as_bytes();
+        let word = from.of(&self.directions).as_bytes();
         let mut parts = [(&self.message, message), (&self.direction, word)];
         parts.sort_by_key(|(range, _)| range.start);
         let [(first, one), (second, two)] = parts;
+        let part = |range: Range<usize>| line.get(range).unwrap_or_default();
         [
-            &line[..first.start],
+            part(0..first.start),
             one,
-            &line[first.end..second.start],
+            part(first.end..second.start),
             two,
-            &line[second.end..],
+            part(second.end..line.len()),
         ]
         .concat()
     }
@@ -241,7 +242,8 @@ impl MessageSpan {
 /// Appends the line of a capture, without a line break: a message of `from`, `micros` after the
 /// beginning. What is not JSON becomes `raw`.
 pub fn write_line(out: &mut Vec<u8>, from: Side, micros: u64, message: &[u8], is_json: bool) {
-    let direction = DIRECTIONS[0][from as usize];
+    let [directions, ..] = &DIRECTIONS;
+    let direction = from.of(directions);
     let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
     let head = format!("{{\"dir\":{direction},\"ts\":{seconds}.{micros:06},");
     out.extend_from_slice(head.as_bytes());
@@ -270,8 +272,11 @@ fn parse_line(line: &[u8]) -> LineContent {
         return plain(None);
     };
     let found = DIRECTIONS.into_iter().find_map(|directions| {
-        let at = directions.iter().position(|word| *word == direction)?;
-        Some(([Side::Client, Side::Agent][at], directions))
+        let mut sides = [Side::Client, Side::Agent].into_iter();
+        Some((
+            sides.find(|side| *side.of(&directions) == direction)?,
+            directions,
+        ))
     });
     let Some((from, words)) = found else {
         return LineContent::Empty;

@@ -80,13 +80,13 @@ impl Exchanges {
     /// or an answer.
     pub fn add(&mut self, event: &RecordedEvent) -> Option<&Exchange> {
         let message = event.message()?;
-        let index = match message.kind? {
-            Kind::Notification => return None,
-            _ if self.by_number.contains_key(&event.n) => self.by_number[&event.n],
-            Kind::Request => self.add_request(event, message),
-            kind => self.add_answer(event, message, kind == Kind::Error)?,
+        let index = match (message.kind?, self.by_number.get(&event.n)) {
+            (Kind::Notification, _) => return None,
+            (_, Some(known)) => *known,
+            (Kind::Request, None) => self.add_request(event, message),
+            (kind, None) => self.add_answer(event, message, kind == Kind::Error)?,
         };
-        Some(&self.list[index])
+        self.list.get(index)
     }
 
     /// All requests.
@@ -98,19 +98,19 @@ impl Exchanges {
     /// The exchange whose request or answer is event `n`.
     #[must_use]
     pub fn exchange(&self, n: u64) -> Option<&Exchange> {
-        self.by_number.get(&n).map(|index| &self.list[*index])
+        self.list.get(*self.by_number.get(&n)?)
     }
 
     /// The exchange of event `n` in a view: a translated request has one for each edge.
     #[must_use]
     pub fn exchange_in(&self, view: View, n: u64) -> Option<&Exchange> {
         let index = *self.by_number.get(&n)?;
-        let own = &self.list[index];
+        let own = self.list.get(index)?;
         let edge = match view {
             View::Received => own.requester,
             View::At(side) => side,
         };
-        let origin = self.origin(index).map(|origin| &self.list[origin]);
+        let origin = self.origin(index).and_then(|origin| self.list.get(origin));
         Some(match origin {
             Some(origin) if own.edge != edge && origin.edge == edge => origin,
             _ => own,
@@ -164,7 +164,6 @@ impl Exchanges {
                 index
             }
         };
-        self.close(index);
         self.by_number.insert(event.n, index);
         let answer = ExchangeAnswer {
             n: event.n,
@@ -173,33 +172,36 @@ impl Exchanges {
         };
         // The first answer counts; if an answer has two events, received and sent, the received
         // one.
-        self.list[index].answer.get_or_insert(answer);
+        self.close(index, answer);
         // The source of a translated request gets the answer too; it may have no event of its own
         // for it.
         if let Some(origin) = self.origin(index) {
-            self.close(origin);
-            self.list[origin].answer.get_or_insert(answer);
+            self.close(origin, answer);
         }
         Some(index)
     }
 
     /// The source of a translated request, unless that is a different request.
     fn origin(&self, index: usize) -> Option<usize> {
-        let request = &self.list[index];
-        let origin = *self.by_number.get(&request.source?)?;
-        let (own, other) = (&self.list[origin], request);
+        let other = self.list.get(index)?;
+        let origin = *self.by_number.get(&other.source?)?;
+        let own = self.list.get(origin)?;
         (own.requester == other.requester && own.id == other.id).then_some(origin)
     }
 
     fn open_at(&mut self, edge: Side, requester: Side) -> &mut PendingRequests<usize> {
-        &mut self.open[edge as usize][requester as usize]
+        requester.of_mut(edge.of_mut(&mut self.open))
     }
 
     /// A request is answered.
-    fn close(&mut self, index: usize) {
-        let request = &self.list[index];
+    fn close(&mut self, index: usize, answer: ExchangeAnswer) {
+        let Some(request) = self.list.get_mut(index) else {
+            return;
+        };
+        request.answer.get_or_insert(answer);
         let id = id_of(&request.id);
-        let open = &mut self.open[request.edge as usize][request.requester as usize];
+        let open = request.edge.of_mut(&mut self.open);
+        let open = request.requester.of_mut(open);
         if open.get(id) == Some(&index) {
             open.remove(id);
         }

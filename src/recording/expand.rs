@@ -30,7 +30,7 @@ pub(super) fn needs_expanding(head: &[u8]) -> bool {
     if !matches!(utf16_unit(head), Ok(None)) {
         return true;
     }
-    let text = &head[..head.len().min(HEAD)];
+    let text = head.get(..HEAD).unwrap_or(head);
     let text = text.strip_prefix(BOM).unwrap_or(text);
     // An incomplete line is a long one.
     let mut rows = text.split_inclusive(|byte| *byte == b'\n');
@@ -90,8 +90,9 @@ impl<'t> Expander<'t> {
 
     /// Handles the next item: a message with headers, a text over several lines, or a line.
     fn step(&mut self) {
-        let rest = &self.text[self.at..];
-        let row = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let row = rest.get(..end).unwrap_or_default();
         if let Some(body) = below_header(rest) {
             self.write_message(body.clone());
             self.skip(body.end);
@@ -99,8 +100,9 @@ impl<'t> Expander<'t> {
             && !is_whole(row)
             && let Some(end) = self.multi_line(rest)
         {
-            let elements = rest[..end].trim_ascii_start().starts_with(b"[");
-            let elements = elements.then(|| serde_json::from_slice::<Vec<&RawValue>>(&rest[..end]));
+            let (text, after) = rest.split_at_checked(end).unwrap_or_default();
+            let elements = text.trim_ascii_start().starts_with(b"[");
+            let elements = elements.then(|| serde_json::from_slice::<Vec<&RawValue>>(text));
             match elements {
                 Some(Ok(elements)) => {
                     for element in elements {
@@ -112,7 +114,7 @@ impl<'t> Expander<'t> {
                 _ => self.write_message(0..end),
             }
             // After an element of an array, a comma remains.
-            let after = rest[end..].iter();
+            let after = after.iter();
             let blank = after.take_while(|byte| b" \t\r,".contains(byte)).count();
             let feed = usize::from(rest.get(end + blank) == Some(&b'\n'));
             self.skip(end + blank + feed);
@@ -135,7 +137,8 @@ impl<'t> Expander<'t> {
         match texts.next()? {
             Ok(_) => {
                 let end = texts.byte_offset();
-                memchr::memchr(b'\n', rest[..end].trim_ascii_start()).map(|_| end)
+                let text = rest.get(..end)?.trim_ascii_start();
+                memchr::memchr(b'\n', text).map(|_| end)
             }
             Err(error) => {
                 self.attempts = self.attempts.saturating_sub(error.line());
@@ -146,9 +149,11 @@ impl<'t> Expander<'t> {
 
     /// Writes the message at `range` of the remaining text as a line.
     fn write_message(&mut self, range: Range<usize>) {
-        let rest = &self.text[self.at..];
-        self.begin_line(self.feeds + feeds(&rest[..range.start]));
-        self.out.extend(one_line(&rest[range]));
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let before = rest.get(..range.start).unwrap_or_default();
+        self.begin_line(self.feeds + feeds(before));
+        self.out
+            .extend(one_line(rest.get(range).unwrap_or_default()));
         self.out.push(b'\n');
     }
 
@@ -161,7 +166,8 @@ impl<'t> Expander<'t> {
     }
 
     fn skip(&mut self, count: usize) {
-        self.feeds += feeds(&self.text[self.at..][..count]);
+        let skipped = self.text.get(self.at..self.at + count);
+        self.feeds += feeds(skipped.unwrap_or_default());
         self.at += count;
     }
 }
@@ -185,8 +191,9 @@ fn below_header(rest: &[u8]) -> Option<Range<usize>> {
 /// The value of a `Content-Length` line, `Some(None)` for a `Content-Type` line, `None` for any
 /// other line.
 fn header_field(row: &[u8]) -> Option<Option<usize>> {
-    let colon = memchr::memchr(b':', &row[..row.len().min(HEAD)])?;
-    let (name, value) = (row[..colon].trim_ascii(), row[colon + 1..].trim_ascii());
+    let colon = memchr::memchr(b':', row.get(..HEAD).unwrap_or(row))?;
+    let (name, value) = row.split_at_checked(colon)?;
+    let (name, value) = (name.trim_ascii(), value.strip_prefix(b":")?.trim_ascii());
     if name.eq_ignore_ascii_case(b"content-type") {
         return Some(None);
     }

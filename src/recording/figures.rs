@@ -97,7 +97,7 @@ impl Durations {
     /// All of them together.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |sum, one| sum.saturating_add(*one))
     }
 
     /// The median, the 90th and the 99th percentile, by nearest rank, and the maximum.
@@ -246,8 +246,8 @@ pub fn update_kind(message: &Message) -> Option<&[u8]> {
     }
     let body = message.body.bytes()?;
     let at = memchr::memmem::find(body, NAME)?;
-    let rest = body[at + NAME.len()..].trim_ascii_start();
+    let rest = body.get(at + NAME.len()..)?.trim_ascii_start();
     let rest = rest.strip_prefix(b":")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"")?;
-    Some(&rest[..memchr::memchr(b'"', rest)?])
+    rest.get(..memchr::memchr(b'"', rest)?)
 }

@@ -25,13 +25,14 @@ pub(super) fn find_folder<'a>(
     let has_root = name.len() < folder.len();
     memchr::memmem::find_iter(text, name).filter_map(move |at| {
         let end = at + name.len();
-        let is_rooted = has_root && text[..at].ends_with(b"/");
-        let start = at - usize::from(is_rooted);
-        let begins = match is_rooted {
-            true => is_long || begins_name(&text[..start]),
-            false => (is_long || !has_root) && begins_name(&text[..start]),
+        let before = text.get(..at)?;
+        let root = before.strip_suffix(b"/").filter(|_| has_root);
+        let before = root.unwrap_or(before);
+        let begins = match root {
+            Some(_) => is_long || begins_name(before),
+            None => (is_long || !has_root) && begins_name(before),
         };
-        (begins && ends_name(&text[end..])).then_some(start..end)
+        (begins && ends_name(text.get(end..)?)).then_some(before.len()..end)
     })
 }
 
@@ -53,7 +54,7 @@ fn begins_name(before: &[u8]) -> bool {
         // `file:///src`.
         b'/' => rest.ends_with(b":/"),
         // `-I/src`.
-        b'I' | b'L' if rest.ends_with(b"-") => begins_name(&rest[..rest.len() - 1]),
+        b'I' | b'L' if let Some(rest) = rest.strip_suffix(b"-") => begins_name(rest),
         // The end of an escape in JSON or of a terminal colour.
         byte if byte.is_ascii_alphanumeric() => begins_word(before, before.len()),
         byte => !b"_-.~})*%".contains(byte),

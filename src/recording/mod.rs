@@ -22,6 +22,8 @@
 //! # }
 //! ```
 
+#![warn(clippy::indexing_slicing)]
+
 mod annotations;
 pub mod canonical;
 pub mod capture;
@@ -39,7 +41,9 @@ mod parse;
 pub mod patch;
 mod peers;
 mod read;
+#[expect(clippy::indexing_slicing, reason = "positions it has found")]
 pub mod redact;
+#[expect(clippy::indexing_slicing, reason = "indices it has made")]
 pub mod replay;
 mod seconds;
 mod surrogates;

@@ -53,7 +53,7 @@ impl<R: Read + Seek> PackedReader<R> {
         let mut forgotten = [0; 16 << 10];
         while let Some(unpacked) = self.unpacked.as_mut().filter(|_| self.done < to) {
             let left = usize::try_from(to - self.done).unwrap_or(usize::MAX);
-            let part = &mut forgotten[..left.min(16 << 10)];
+            let (part, _) = forgotten.split_at_mut(left.min(16 << 10));
             match unpacked.read(part).map_err(|error| damaged(&error))? {
                 0 => break,
                 read => self.done += read as u64,

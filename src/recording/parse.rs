@@ -12,6 +12,9 @@ use super::write::{TAIL, checksum};
 use crate::jsonrpc::text::members;
 use crate::jsonrpc::{Kind, Side};
 
+/// The latest time of an event, in microseconds since the recording began: a century.
+const MAX_TIME: u64 = 100 * 366 * 24 * 60 * 60 * 1_000_000;
+
 /// The contents of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
@@ -113,7 +116,17 @@ fn read(line: &Bytes) -> Result<Parsed, LineError> {
         let what = "it has no number `n`, or no time `t` or `w`";
         return Err(LineError::Malformed(what));
     };
+    if t > MAX_TIME {
+        return Err(LineError::Malformed("its time `t` is beyond a century"));
+    }
     let kind = members.kind(line)?;
+    if let EventKind::Passed(passed) = &kind
+        && (passed.first > passed.last || passed.last >= n)
+    {
+        let what = "it has forwarded frames that are not before it: `from` is above `to`, or `to` is \
+                    not below `n`";
+        return Err(LineError::Malformed(what));
+    }
     Ok(Parsed::Event(Box::new(RecordedEvent { n, t, w, kind })))
 }
 

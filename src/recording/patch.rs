@@ -33,11 +33,13 @@ fn diff(from: &Value, to: &Value, path: &mut String, patch: &mut Vec<Value>) {
         }
         (Value::Array(old), Value::Array(new)) => {
             let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-            let (old, new) = (&old[head..], &new[head..]);
+            let both = old.get(head..).zip(new.get(head..));
+            let (old, new) = both.unwrap_or_default();
             let tail = (old.iter().rev().zip(new.iter().rev()))
                 .take_while(|(a, b)| a == b)
                 .count();
-            let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+            let both = old.get(..old.len() - tail).zip(new.get(..new.len() - tail));
+            let (old, new) = both.unwrap_or_default();
             for (at, (old, new)) in old.iter().zip(new).enumerate() {
                 with_step(path, &(head + at).to_string(), |path| {
                     diff(old, new, path, patch);

@@ -110,7 +110,8 @@ impl<R: Read> Iterator for SegmentReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed {
             let at = self.at;
-            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+            let unread = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(end) = memchr::memchr(b'\n', unread) {
                 let line = self.buffer.split_to(self.searched + end + 1).freeze();
                 self.searched = 0;
                 self.at += line.len() as u64;
@@ -132,7 +133,8 @@ impl<R: Read> Iterator for SegmentReader<R> {
             }
             let filled = self.buffer.len();
             self.buffer.resize(filled + CHUNK, 0);
-            let read = self.source.read(&mut self.buffer[filled..]);
+            let room = self.buffer.get_mut(filled..).unwrap_or_default();
+            let read = self.source.read(room);
             self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
             match read {
                 Ok(0) => return None,

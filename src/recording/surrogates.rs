@@ -44,7 +44,7 @@ pub fn decode_bytes(json: &[u8]) -> Option<Vec<u8>> {
     };
     let mut done = 0;
     for (at, half) in halves(inner) {
-        add(&mut out, &inner[done..at])?;
+        add(&mut out, inner.get(done..at)?)?;
         match half {
             0xDC80..0xDD00 => out.push((half & 0xFF) as u8),
             _ => {
@@ -54,7 +54,7 @@ pub fn decode_bytes(json: &[u8]) -> Option<Vec<u8>> {
         }
         done = at + 6;
     }
-    add(&mut out, &inner[done..])?;
+    add(&mut out, inner.get(done..)?)?;
     Some(out)
 }
 
@@ -136,11 +136,11 @@ fn replacement(json: &[u8]) -> Option<Vec<u8>> {
     let mut done = 0;
     for (at, half) in halves(json) {
         let replacement = char::from_u32(FIRST_HALF + half - 0xD800)?;
-        out.extend_from_slice(&json[done..at]);
+        out.extend_from_slice(json.get(done..at)?);
         out.extend_from_slice(replacement.encode_utf8(&mut [0; 4]).as_bytes());
         done = at + 6;
     }
-    out.extend_from_slice(&json[done..]);
+    out.extend_from_slice(json.get(done..)?);
     (done > 0).then_some(out)
 }
 

@@ -73,13 +73,11 @@ impl Tail {
         self.segment
     }
 
-    /// The file of a segment, not after the current one.
-    ///
-    /// # Panics
-    /// When there is no such segment.
+    /// The file of a segment; empty if there is none.
     #[must_use]
     pub fn path(&self, segment: usize) -> &Path {
-        &self.recording.segments[segment]
+        let path = self.recording.segments.get(segment);
+        path.map_or(Path::new(""), |path| path)
     }
 
     /// The (decompressed) bytes that were read, and those up to the end of the current segment.
@@ -99,7 +97,7 @@ impl Tail {
     fn has_next_segment(&mut self) -> io::Result<bool> {
         let next = self.segment + 1;
         if self.recording.segments.len() <= next && !self.ended {
-            let now = Recording::of(&self.recording.segments[0])?;
+            let now = Recording::of(self.path(0))?;
             // Segments may have been deleted meanwhile.
             if now.segments.len() > next {
                 self.recording = now;

@@ -44,7 +44,7 @@ impl TranslationCheck {
             .received
             .binary_search_by_key(&source, |(n, _)| *n)
             .ok()?;
-        let from = serde_json::from_slice(&self.received[at].1).ok()?;
+        let from = serde_json::from_slice(&self.received.get(at)?.1).ok()?;
         let to: serde_json::Value = serde_json::from_slice(body).ok()?;
         let applied = patch::apply(&from, change);
         (applied.as_ref() != Some(&to))

@@ -198,7 +198,9 @@ impl Index {
         };
         let origin = of.map(|of| (of, self.item_of(of)));
         let is_valid = |(of, origin): &(u64, usize)| {
-            *origin < at && at - origin < MAX_DISTANCE && self.items[*origin].n == *of
+            *origin < at
+                && at - origin < MAX_DISTANCE
+                && self.items.get(*origin).is_some_and(|item| item.n == *of)
         };
         origin.filter(is_valid).map_or(at, |(_, origin)| origin)
     }
@@ -207,8 +209,8 @@ impl Index {
     /// and without the notes that frames were forwarded.
     pub(super) fn folded(&self) -> Vec<u64> {
         let is_shown = |key: &&u64| {
-            let item = &self.items[item_at(**key)];
-            item.run > 0 && item.class != Class::Forwarded
+            let item = self.items.get(item_at(**key));
+            item.is_some_and(|item| item.run > 0 && item.class != Class::Forwarded)
         };
         self.order.iter().filter(is_shown).copied().collect()
     }
@@ -227,18 +229,21 @@ impl Index {
     /// errors, others.
     pub(super) fn buckets(&self, count: usize) -> [Vec<u32>; 4] {
         let mut buckets = [(); 4].map(|()| vec![0; count]);
-        let whole = self.length() + 1;
+        let [to_agent, to_client, errors, others] = &mut buckets;
+        let whole = self.length().saturating_add(1);
         for item in &self.items {
             let bucket = match item.class {
-                Class::ToAgent => 0,
-                Class::ToClient => 1,
-                Class::Error => 2,
-                Class::Other | Class::Broken => 3,
+                Class::ToAgent => &mut *to_agent,
+                Class::ToClient => to_client,
+                Class::Error => errors,
+                Class::Other | Class::Broken => others,
                 Class::Forwarded => continue,
             };
             let place = u128::from(item.t) * count as u128 / u128::from(whole);
-            // It is less than `count`, because no item is later than the last.
-            buckets[bucket][usize::try_from(place).unwrap_or(0)] += 1;
+            // No item is later than the last.
+            if let Some(number) = bucket.get_mut(usize::try_from(place).unwrap_or(0)) {
+                *number += 1;
+            }
         }
         buckets
     }
@@ -284,7 +289,7 @@ impl Index {
         self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
         self.rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
         if let EventKind::Link { side, event, .. } = &event.kind {
-            self.track_outage(self.items[at].t, *side, event);
+            self.track_outage(*side, event);
         }
         match &event.kind {
             EventKind::Passed(forwarded) => {
@@ -293,7 +298,7 @@ impl Index {
                     Side::Agent => Class::ToAgent,
                     Side::Client => Class::ToClient,
                 };
-                for item in &mut self.items[from..at] {
+                for item in self.items.get_mut(from..at).into_iter().flatten() {
                     let is_error = item.class == Class::Error;
                     if item.n <= forwarded.last && (item.class == class || is_error) {
                         item.forwarded = true;
@@ -315,29 +320,32 @@ impl Index {
         let method = message.method.as_deref().unwrap_or_default();
         let name = kind.unwrap_or(method.as_bytes());
         let next = u16::try_from(self.names.len() + 1).unwrap_or(MAX_NAMES);
-        self.items[at].name = match self.names.get(name) {
+        let name = match self.names.get(name) {
             Some(known) => *known,
             None if name.is_empty() || next >= MAX_NAMES => 0,
             None => *self.names.entry(name.to_owned()).or_insert(next),
         };
+        if let Some(item) = self.items.get_mut(at) {
+            item.name = name;
+        }
         if method == "initialize"
             && message.kind == Some(Kind::Result)
             && let Some(body) = message.body.json()
         {
-            let schema = Schema::of_initialize(&body["result"]);
-            self.schemas[message.edge as usize] = Some(schema);
+            let result = body.get("result").unwrap_or(&Value::Null);
+            *message.edge.of_mut(&mut self.schemas) = Some(Schema::of_initialize(result));
         }
     }
 
     /// A run is ended by an event that is no message, and by another message in its direction.
     fn track_run(&mut self, at: usize, message: &Message, kind: Option<&[u8]>) {
-        let place = self.items[at].place as usize;
+        let place = self.items.get(at).map_or(at, |item| item.place as usize);
         let Some(kind) = kind.filter(|kind| kind.ends_with(b"_chunk")) else {
             self.runs.remove(&(message.edge, message.to));
-            self.breaks[message.to as usize] = place;
+            *message.to.of_mut(&mut self.breaks) = place;
             return;
         };
-        let after = self.breaks[message.to as usize];
+        let after = *message.to.of(&self.breaks);
         let edge = (message.edge, message.to);
         match self.runs.get_mut(&edge) {
             // A translated chunk may be listed before what was received in between.
@@ -347,8 +355,10 @@ impl Index {
                     && !(run.last < after && after < place) =>
             {
                 run.last = place;
-                self.items[run.head].run += 1;
-                self.items[at].run = 0;
+                if let Ok([head, item]) = self.items.get_disjoint_mut([run.head, at]) {
+                    head.run = head.run.saturating_add(1);
+                    item.run = 0;
+                }
             }
             _ => {
                 let run = OpenRun {
@@ -362,10 +372,11 @@ impl Index {
         }
     }
 
-    fn track_outage(&mut self, t: u64, side: Side, event: &str) {
-        let lost = &mut self.lost[side as usize];
-        if let Some(open) = lost.take() {
-            self.outages[open].1 = Some(t);
+    fn track_outage(&mut self, side: Side, event: &str) {
+        let t = self.length();
+        let lost = side.of_mut(&mut self.lost);
+        if let Some((_, until, _)) = lost.take().and_then(|open| self.outages.get_mut(open)) {
+            *until = Some(t);
         }
         if event == "lost" {
             *lost = Some(self.outages.len());
@@ -431,9 +442,8 @@ impl Index {
 
     /// The version of ACP at an edge.
     pub(super) fn schema(&self, edge: Side) -> Schema {
-        let own = self.schemas[edge as usize];
-        own.or(self.schemas[Side::Agent as usize])
-            .unwrap_or_default()
+        let own = *edge.of(&self.schemas);
+        own.or(*Side::Agent.of(&self.schemas)).unwrap_or_default()
     }
 
     /// The places of the names in alphabetical order, by their numbers.
@@ -443,7 +453,9 @@ impl Index {
         // What has no name stands last.
         let mut ranks = vec![u64::from(MAX_NAMES) + 1; names.len() + 1];
         for (rank, (_, name)) in (0_u64..).zip(names) {
-            ranks[usize::from(*name)] = rank;
+            if let Some(known) = ranks.get_mut(usize::from(*name)) {
+                *known = rank;
+            }
         }
         ranks
     }
@@ -471,7 +483,9 @@ impl Findings {
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.severity));
         let rules = rules.into_iter().map(|rule| {
             let mut shown = json!(rule);
-            shown["count"] = counts[rule.id].into();
+            if let (Some(shown), Some(count)) = (shown.as_object_mut(), counts.get(rule.id)) {
+                shown.insert("count".to_owned(), (*count).into());
+            }
             shown
         });
         json!({

@@ -22,6 +22,8 @@
 //! **The page has its own filter and index**, for plain files where no program runs (`--page`). The
 //! same vectors test the filter of the page and of the program.
 
+#![warn(clippy::indexing_slicing)]
+
 mod bounded;
 mod content;
 mod index;

@@ -208,7 +208,7 @@ pub(super) fn rows(
         }
         .unwrap_or(list.len())
     });
-    let rows = list[from..].iter().take(count).map(|key| {
+    let rows = list.iter().skip(from).take(count).map(|key| {
         let at = item_at(*key);
         Row::read(recording, &index, at, folded)
     });
@@ -230,7 +230,7 @@ pub(super) fn turns(recording: &OpenRecording, query: &Query) -> Value {
     let index = recording.content.index();
     let from: usize = query.number("from").unwrap_or(0).min(index.turns.len());
     let count = query.number("count").unwrap_or(MAX_ROWS).min(MAX_ROWS);
-    let turns: Vec<_> = index.turns[from..].iter().take(count).collect();
+    let turns: Vec<_> = index.turns.iter().skip(from).take(count).collect();
     json!({"total": index.turns.len(), "from": from, "turns": turns})
 }
 
@@ -245,14 +245,14 @@ pub(super) fn findings(recording: &OpenRecording, query: &Query) -> Value {
 
 fn in_range<'a>(list: &'a [u64], index: &Index, query: &Query) -> &'a [u64] {
     // An item counts with the time of the item it is listed after.
-    let time = |key: &u64| index.items[item_at(*key >> 32)].t;
+    let time = |key: &u64| Some(index.items.get(item_at(*key >> 32))?.t);
     let t0 = query.number("t0").unwrap_or(0);
     let t1 = query.number("t1").unwrap_or(u64::MAX);
     let i0 = query.number("i0").map_or(0, |at| index.key(at));
     let i1 = query.number("i1").map_or(u64::MAX, |at| index.key(at));
-    let from = list.partition_point(|key| time(key) < t0 || *key < i0);
-    let to = list.partition_point(|key| time(key) <= t1 && *key <= i1);
-    &list[from.min(to)..to]
+    let from = list.partition_point(|key| time(key) < Some(t0) || *key < i0);
+    let to = list.partition_point(|key| time(key) <= Some(t1) && *key <= i1);
+    list.get(from..to).unwrap_or_default()
 }
 
 /// The items in the order of a column; those that are equal in it stay in the order of time.
@@ -265,7 +265,9 @@ fn in_order(list: &[u64], index: &Index, order: &str) -> Vec<u64> {
     // What has no value stands last.
     let none = if descending { 0 } else { u64::MAX };
     let value = |key: &u64| {
-        let item = &index.items[item_at(*key)];
+        let Some(item) = index.items.get(item_at(*key)) else {
+            return none;
+        };
         let exchange = || index.exchanges.exchange(item.n);
         match column {
             "time" => item.t,
@@ -328,7 +330,7 @@ pub(super) fn figures(recording: &OpenRecording) -> Value {
 impl Row {
     /// The row of an item: a run if it represents one and runs are folded.
     fn read(recording: &OpenRecording, index: &Index, at: usize, folded: bool) -> io::Result<Self> {
-        let item = &index.items[at];
+        let item = index.items.get(at).ok_or(io::ErrorKind::NotFound)?;
         let is_broken = item.class == Class::Broken;
         let mut row = Self {
             i: at,
@@ -347,8 +349,8 @@ impl Row {
             row.failed =
                 exchange.n == item.n && exchange.answer.is_some_and(|answer| answer.failed);
         }
-        let before = at.checked_sub(1).map(|before| index.items[before].t);
-        let silence = before.map(|before| item.t.saturating_sub(before));
+        let before = at.checked_sub(1).and_then(|before| index.items.get(before));
+        let silence = before.map(|before| item.t.saturating_sub(before.t));
         row.silence = silence.filter(|silence| *silence >= SILENCE);
         if folded && item.run > 1 {
             row.run = Some(item.run);
@@ -394,8 +396,9 @@ impl Row {
 /// The beginning of the text of the run that begins with the item `at`. If chunks were recorded as
 /// received and as sent, those at the side of the first count.
 fn run_text(recording: &OpenRecording, index: &Index, at: usize) -> io::Result<String> {
-    let head = &index.items[at];
-    let rest = index.items[at + 1..].iter().take(4 * MAX_CHUNKS);
+    let mut rest = index.items.iter().skip(at);
+    let head = rest.next().ok_or(io::ErrorKind::NotFound)?;
+    let rest = rest.take(4 * MAX_CHUNKS);
     let rest = rest.filter(|item| item.run == 0 && item.class == head.class);
     let chunks = std::iter::once(head).chain(rest).take(MAX_CHUNKS);
     let (mut text, mut edge, mut count) = (String::new(), None, head.run);

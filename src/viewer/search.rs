@@ -54,8 +54,9 @@ impl Searches {
     ) -> io::Result<&Search> {
         let text = filter.to_string();
         let known = |search: &Search| search.filter.to_string() == text && search.all == all;
-        let search = match self.0.iter().position(known) {
-            Some(at) => self.0.remove(at).expect("it was just found there"),
+        let known = self.0.iter().position(known);
+        let search = match known.and_then(|at| self.0.remove(at)) {
+            Some(search) => search,
             None => Search {
                 is_derived: filter.uses(Field::Dur) || filter.uses(Field::Lint),
                 filter: filter.clone(),
@@ -65,10 +66,11 @@ impl Searches {
                 revised: 0,
             },
         };
+        self.0.truncate(MAX_SEARCHES - 1);
         self.0.push_front(search);
-        self.0.truncate(MAX_SEARCHES);
-        self.0[0].advance(recording)?;
-        Ok(&self.0[0])
+        let search = self.0.front_mut().ok_or(io::ErrorKind::NotFound)?;
+        search.advance(recording)?;
+        Ok(search)
     }
 }
 
@@ -90,8 +92,8 @@ impl Search {
             if let Some(at) = changed {
                 self.revised += 1;
                 let at = at as usize;
-                if at < self.checked {
-                    let item = content.index().items[at];
+                let item = content.index().items.get(at).copied();
+                if let Some(item) = item.filter(|_| at < self.checked) {
                     self.check(content, at, &item, &content.span(&item, &item)?);
                 }
                 continue;

@@ -1,6 +1,7 @@
 //! Two recordings side by side, as `recording::canonical` aligns them.
 
 use std::io;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
@@ -33,26 +34,24 @@ pub(super) fn compare(left: &Recording, right: &Recording) -> io::Result<Value> 
     let (left_header, left) = load(left)?;
     let (right_header, right) = load(right)?;
     let pairs = side_by_side(&left, &right);
-    let (mut turn, mut counts) = (0, [0_usize; 4]);
+    let (mut turn, mut same, mut changed, mut only_left, mut only_right) = (0, 0, 0, 0, 0);
     let mut rows = Vec::new();
     for pair in &pairs {
         let sides = [
-            pair.left.map(|at| &left[at]),
-            pair.right.map(|at| &right[at]),
+            pair.left.and_then(|at| left.get(at)),
+            pair.right.and_then(|at| right.get(at)),
         ];
         turn += usize::from(sides.iter().flatten().any(|step| is_prompt(step)));
-        let kind = match sides {
-            _ if pair.same => 0,
-            [Some(_), Some(_)] => 1,
-            [Some(_), None] => 2,
-            _ => 3,
-        };
-        counts[kind] += 1;
+        *match sides {
+            _ if pair.same => &mut same,
+            [Some(_), Some(_)] => &mut changed,
+            [Some(_), None] => &mut only_left,
+            _ => &mut only_right,
+        } += 1;
         if rows.len() < MAX_ROWS {
             rows.push(row(pair, turn, sides));
         }
     }
-    let [same, changed, only_left, only_right] = counts;
     Ok(json!({
         "left": left_header, "right": right_header,
         "same": same, "changed": changed, "only_left": only_left, "only_right": only_right,
@@ -102,19 +101,22 @@ fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
 
 fn row(pair: &Pair, turn: usize, sides: [Option<&Step>; 2]) -> Value {
     let [left, right] = sides.map(|step| step.map(shown));
-    let mut row = json!({"turn": turn, "left": left, "right": right, "same": pair.same});
     if let ([Some(a), Some(b)], false) = (sides, pair.same) {
         let tree = a.json();
         let changes = patch::changes(&tree, &patch::between(&tree, &b.json()));
-        row["more"] = changes.len().saturating_sub(MAX_CHANGES).into();
+        let more = changes.len().saturating_sub(MAX_CHANGES);
         let changes = changes.iter().take(MAX_CHANGES).map(|change| {
             let at = change.at.strip_prefix("/body").unwrap_or(&change.at);
             let parts = parts(change.before.as_ref(), change.after.as_ref());
             json!({"at": at, "parts": parts})
         });
-        row["changes"] = changes.collect();
+        let changes: Value = changes.collect();
+        return json!({
+            "turn": turn, "left": left, "right": right, "same": false,
+            "more": more, "changes": changes,
+        });
     }
-    row
+    json!({"turn": turn, "left": left, "right": right, "same": pair.same})
 }
 
 fn is_prompt(step: &Step) -> bool {
@@ -167,7 +169,9 @@ fn parts(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
         parts.push((' ', "…".to_owned()));
     }
     for op in capture_diff_slices(Algorithm::Myers, &a, &b) {
-        let (old, new) = (a[op.old_range()].concat(), b[op.new_range()].concat());
+        let of =
+            |words: &[&str], range: Range<usize>| words.get(range).unwrap_or_default().concat();
+        let (old, new) = (of(&a, op.old_range()), of(&b, op.new_range()));
         match op.tag() {
             DiffTag::Equal => parts.push((' ', old)),
             _ => parts.extend([('-', old), ('+', new)]),

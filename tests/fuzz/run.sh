@@ -33,7 +33,7 @@ seeds() {
         config) echo tests/vectors/config ;;
         http) echo tests/vectors/json ;;
         redact) echo tests/vectors/secrets ;;
-        versions) echo tests/fuzz/seeds/versions ;;
+        versions | events) echo "tests/fuzz/seeds/$1" ;;
     esac
 }
 

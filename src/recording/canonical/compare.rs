@@ -59,7 +59,7 @@ pub fn compare(left: &[Step], right: &[Step]) -> Vec<Difference> {
         (Some(i), Some(j)) => Some(Difference::Changed {
             left: i,
             right: j,
-            patch: patch::between(&left[i].json(), &right[j].json()),
+            patch: patch::between(&left.get(i)?.json(), &right.get(j)?.json()),
         }),
         (None, None) => None,
     };
@@ -78,8 +78,8 @@ pub fn side_by_side(left: &[Step], right: &[Step]) -> Vec<Pair> {
     let mut pairs = pair_up(left, right);
     let mut partners = vec![None; right.len()];
     for pair in &pairs {
-        if let Some(right) = pair.right {
-            partners[right] = pair.left;
+        if let Some(partner) = pair.right.and_then(|right| partners.get_mut(right)) {
+            *partner = pair.left;
         }
     }
     // Of each step of the second one, the last of the first one at or before it.
@@ -90,7 +90,7 @@ pub fn side_by_side(left: &[Step], right: &[Step]) -> Vec<Pair> {
     }
     let place = |pair: &Pair| match (pair.left, pair.right) {
         (Some(left), _) => (Some(left), None),
-        (None, Some(right)) => (partners[right], Some(right)),
+        (None, Some(right)) => (partners.get(right).copied().flatten(), Some(right)),
         (None, None) => (None, None),
     };
     pairs.sort_by_key(place);
@@ -98,6 +98,7 @@ pub fn side_by_side(left: &[Step], right: &[Step]) -> Vec<Pair> {
 }
 
 /// All steps of both, sequence by sequence.
+#[expect(clippy::indexing_slicing, reason = "indices it has made")]
 fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
     let mut sequences: Vec<[Vec<usize>; 2]> = Vec::new();
     let mut known: HashMap<Sequence, usize> = HashMap::new();
@@ -137,6 +138,7 @@ fn pair_up(left: &[Step], right: &[Step]) -> Vec<Pair> {
 }
 
 /// Pairs the steps between two common ones: steps of the same kind count as changed.
+#[expect(clippy::indexing_slicing, reason = "indices it has made")]
 fn pair_changed(left: &[Step], right: &[Step], a: &[usize], b: &[usize], found: &mut Vec<Pair>) {
     fn kind(step: &Step) -> (Option<Kind>, &str, Option<&str>) {
         (step.kind, &step.method, step.update())

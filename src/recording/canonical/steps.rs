@@ -94,7 +94,7 @@ impl Step {
     /// The kind of a `session/update`, such as `tool_call`.
     #[must_use]
     pub fn update(&self) -> Option<&str> {
-        self.body["update"]["sessionUpdate"].as_str()
+        self.body.pointer("/update/sessionUpdate")?.as_str()
     }
 
     /// Removes what counts: the numbers of requests, tool calls and the like. In a conversation with
@@ -146,7 +146,7 @@ impl Steps {
     #[must_use]
     pub fn finish(mut self) -> Vec<Step> {
         for run in self.runs.values() {
-            finish_run(&mut self.steps[run.at]);
+            self.steps.get_mut(run.at).map(finish_run);
         }
         self.steps
     }
@@ -218,7 +218,7 @@ impl Steps {
     /// Adds a step, or its text to the run of chunks it belongs to.
     fn push(&mut self, mut step: Step) {
         let key = (step.from, step.session.clone());
-        let update = &step.body["update"];
+        let update = step.body.get("update").unwrap_or(&Value::Null);
         let is_update = step.method == "session/update" && step.kind == Some(Kind::Notification);
         let kind = update["sessionUpdate"].as_str().filter(|_| is_update);
         let text = update.pointer("/content/text").and_then(Value::as_str);
@@ -231,8 +231,8 @@ impl Steps {
                 && run.kind == kind
                 && run.message == *message
                 && run.content == content
+                && let Some(run) = self.steps.get_mut(run.at)
             {
-                let run = &mut self.steps[run.at];
                 run.frames += 1;
                 if let Some(Value::String(all)) = run.body.pointer_mut("/update/content/text") {
                     all.push_str(text);
@@ -246,12 +246,12 @@ impl Steps {
                 content,
             };
             if let Some(before) = self.runs.insert(key, run) {
-                finish_run(&mut self.steps[before.at]);
+                self.steps.get_mut(before.at).map(finish_run);
             }
         } else if kind.is_some_and(|kind| UNORDERED.contains(&kind)) {
             step.unordered = true;
         } else if let Some(run) = self.runs.remove(&key) {
-            finish_run(&mut self.steps[run.at]);
+            self.steps.get_mut(run.at).map(finish_run);
         }
         self.steps.push(step);
     }

@@ -311,7 +311,7 @@ impl Glob {
         let Some(rest) = text.strip_prefix(first) else {
             return false;
         };
-        match &self.0[1..] {
+        match self.0.get(1..).unwrap_or_default() {
             [] => !whole || rest.is_empty(),
             [others @ .., last] if whole => {
                 let rest = after_all(rest, others);

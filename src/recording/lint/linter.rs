@@ -134,7 +134,7 @@ impl Linter {
             EventKind::End { rotated, .. } => self.rotated = *rotated,
             _ => {}
         }
-        changed.extend_from_slice(&self.findings[before..]);
+        changed.extend(self.findings.iter().skip(before).cloned());
         changed
     }
 
@@ -213,10 +213,11 @@ impl Linter {
             _ if !initialize => {}
             (Side::Agent, Some(Kind::Request)) => {
                 self.sessions.initialize_again(event, message);
-                self.offered = tree["params"]["clientCapabilities"].take();
+                self.offered = take(tree.pointer_mut("/params/clientCapabilities"));
             }
             (Side::Client, Some(Kind::Result)) => {
-                let schema = Schema::of_initialize(&tree["result"]);
+                let result = tree.get("result").unwrap_or(&Value::Null);
+                let schema = Schema::of_initialize(result);
                 self.schema.speaks(Side::Client, schema);
                 let v2 = match (schema, self.schema.spoken(Side::Agent)) {
                     (Schema::V1, Schema::V2) => Side::Agent,
@@ -225,7 +226,9 @@ impl Linter {
                 };
                 self.converted = Some((v2, Sessions::converted()));
                 match v2 {
-                    Side::Agent => self.sessions.agent = tree["result"]["agentCapabilities"].take(),
+                    Side::Agent => {
+                        self.sessions.agent = take(tree.pointer_mut("/result/agentCapabilities"))
+                    }
                     Side::Client => self.sessions.client = self.offered.take(),
                 }
             }
@@ -309,7 +312,7 @@ impl Linter {
     /// Turns the violations that are not among those left into hints; returns the changed findings.
     fn repair(&mut self, known: Vec<usize>, rules: &str, left: &[Violation]) -> Vec<Finding> {
         let change = |at: usize| {
-            let finding = &mut self.findings[at];
+            let finding = self.findings.get_mut(at)?;
             if finding.violation.as_ref()?.remains_in(left) {
                 return None;
             }
@@ -342,11 +345,20 @@ impl Linter {
     }
 }
 
+fn take(value: Option<&mut Value>) -> Value {
+    value.map(Value::take).unwrap_or_default()
+}
+
 /// The problems of a text, whose tree is `tree`.
 fn text_problems(text: &[u8], tree: Option<&Value>) -> Vec<Problem> {
     let mut found = Vec::new();
     if let Some(at) = find_lone(text) {
-        let escape = String::from_utf8_lossy(&text[at..(at + 6).min(text.len())]);
+        let escape = String::from_utf8_lossy(
+            text.get(at..)
+                .unwrap_or_default()
+                .get(..6)
+                .unwrap_or_default(),
+        );
         found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
     }
     if let Some(big) = tree.and_then(find_big) {

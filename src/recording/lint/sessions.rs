@@ -126,9 +126,8 @@ impl Sessions {
     /// The requests without an answer, with the side that sent each, in order.
     pub(super) fn unanswered(&self) -> Vec<(Side, &OpenRequest)> {
         let of = |side: Side| {
-            self.open[side as usize]
-                .iter()
-                .map(move |(_, own)| (side, own))
+            let open = side.of(&self.open).iter();
+            open.map(move |(_, own)| (side, own))
         };
         let mut open: Vec<_> = of(Side::Client).chain(of(Side::Agent)).collect();
         open.sort_by_key(|(_, request)| request.n);
@@ -138,7 +137,7 @@ impl Sessions {
     /// Takes the request that an answer belongs to, or returns whether it is a second answer.
     pub(super) fn take_request(&mut self, message: &Message) -> Result<OpenRequest, bool> {
         let id = id_of(message);
-        match self.open[message.to as usize].remove(id) {
+        match message.to.of_mut(&mut self.open).remove(id) {
             Some((spelled, request)) => {
                 self.answered.insert((message.to, spelled));
                 Ok(request)
@@ -203,9 +202,10 @@ impl Sessions {
         };
         self.answered.remove(&(from, id.to_owned()));
         // The last request with an id counts.
-        self.open[from as usize].remove(id);
+        let open = from.of_mut(&mut self.open);
+        open.remove(id);
         // There is no limit, and the id is free now.
-        let _ = self.open[from as usize].insert(id, request);
+        let _ = open.insert(id, request);
     }
 
     fn request(
@@ -244,7 +244,9 @@ impl Sessions {
             }
             (Side::Client, "session/new" | "session/fork") => Purpose::Open(None),
             (Side::Client, "session/load" | "session/resume") => {
-                if method == "session/load" && self.initialized && self.agent["loadSession"] != true
+                if method == "session/load"
+                    && self.initialized
+                    && self.agent.get("loadSession") != Some(&Value::Bool(true))
                 {
                     found.push((&NOT_CAPABLE, "the agent has no loadSession".to_owned()));
                 }
@@ -287,15 +289,14 @@ impl Sessions {
             _ => return,
         };
         if self.initialized && self.client.pointer(name) != Some(&Value::Bool(true)) {
-            let name = name[1..].replace('/', ".");
+            let name = name.trim_start_matches('/').replace('/', ".");
             found.push((&NOT_CAPABLE, format!("the client has no {name}")));
         }
     }
 
     fn permission(&mut self, session: &str, params: &Value, found: &mut Vec<Problem>) -> Purpose {
-        let tool = params["toolCall"]["toolCallId"]
-            .as_str()
-            .unwrap_or_default();
+        let tool = params.pointer("/toolCall/toolCallId");
+        let tool = tool.and_then(Value::as_str).unwrap_or_default();
         let v2 = self.v2;
         let known = self.session(session);
         if !known.tools.contains_key(tool) && !known.incomplete && !v2 {
@@ -316,7 +317,7 @@ impl Sessions {
         if from == Side::Client && method == "session/cancel" && !self.v2 {
             let known = self.session(session);
             known.cancelled = known.open > 0;
-            for request in self.open[Side::Agent as usize].values_mut() {
+            for request in Side::Agent.of_mut(&mut self.open).values_mut() {
                 if let Purpose::Permission(permission) = &mut request.purpose {
                     permission.cancelled |= permission.session == session;
                 }
@@ -324,9 +325,8 @@ impl Sessions {
         }
         if from == Side::Agent && method == "session/update" {
             let opens = |request: &OpenRequest| matches!(request.purpose, Purpose::Open(None));
-            let opening = self.open[Side::Client as usize]
-                .iter()
-                .any(|(_, request)| opens(request));
+            let open = Side::Client.of(&self.open);
+            let opening = open.iter().any(|(_, request)| opens(request));
             self.update(session, &params["update"], opening, found);
         }
     }
@@ -411,8 +411,9 @@ impl Sessions {
             }
             Purpose::Prompt(session) => self.end_turn(&session, body, found),
             Purpose::Permission(permission) => {
-                let outcome = body["outcome"]["outcome"].as_str();
-                let option = body["outcome"]["optionId"].as_str().unwrap_or_default();
+                let text = |place| body.pointer(place).and_then(Value::as_str);
+                let outcome = text("/outcome/outcome");
+                let option = text("/outcome/optionId").unwrap_or_default();
                 if permission.cancelled && success && outcome != Some("cancelled") {
                     let what = format!("answered {}", outcome.unwrap_or("otherwise"));
                     found.push((&PERMISSION_AFTER_CANCEL, what));
@@ -467,7 +468,7 @@ fn id_of(message: &Message) -> Id<'_> {
 
 /// Whether a path is absolute on Unix or on Windows; the recording may come from either.
 fn is_absolute(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    let drive = bytes.len() >= 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
-    path.starts_with('/') || path.starts_with("\\\\") || drive && matches!(bytes[2], b'\\' | b'/')
+    let drive =
+        matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    path.starts_with('/') || path.starts_with("\\\\") || drive
 }

@@ -9,4 +9,5 @@ pub(crate) mod memory;
 pub(crate) mod network;
 pub(crate) mod program;
 pub(crate) mod terminal;
+pub(crate) mod viewed;
 pub(crate) mod websocket;
