@@ -30,6 +30,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
 use super::process::{self, Child, Process};
+use super::published::IS_PUBLISHED;
 use super::resumable::{self, Contact, ContactSource, carrier_limits};
 use super::{
     Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
@@ -51,8 +52,10 @@ const MAX_BANNER: usize = 64 << 10;
 /// The command line there, but for what follows. Every login shell takes it for the same words.
 const COMMAND: &str = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
                        /opt/homebrew/bin; export PATH";
-const INSTALL: &str =
-    "`uv tool install acp-relay`, `npm i -g acp-relay` or `cargo install acp-relay`";
+const INSTALL: &str = match IS_PUBLISHED {
+    true => "`uv tool install acp-relay`, `npm i -g acp-relay` or `cargo install acp-relay`",
+    false => "a package made by `.release/build`, or `cargo install --locked --path .` in a clone",
+};
 /// A dead network is noticed also while much is being sent, which ssh alone can tell.
 const ALIVE: [&str; 4] = [
     "-o",

@@ -229,10 +229,14 @@ fn the_registry_of_a_listener_is_imported_and_reaches_its_agents() {
         let answer = caller.ask("GET", "/registry.json", &[], "").await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let registry = &answer.body;
+        // Before it is published, anybody could publish a package of that name.
+        for word in ["distribution", "npx", "uvx", "package"] {
+            assert!(!registry.contains(word), "{word} in {registry}");
+        }
         let state = tempfile::tempdir().unwrap();
         let done = import(state.path(), registry).await;
         assert_eq!(done.code, Some(0), "{registry}: {done:?}");
-        // The program that npx or uvx runs is on PATH here.
+        // The program is on PATH here.
         let programs = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(
             env!("CARGO_BIN_EXE_acp-relay"),

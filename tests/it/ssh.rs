@@ -415,15 +415,12 @@ fn each_failure_says_what_to_do() {
             69,
             &[
                 "not installed on bare",
-                "uv tool install acp-relay",
-                "cargo install acp-relay",
+                // What anybody could publish is not named.
+                "a package made by `.release/build`",
+                "`cargo install --locked --path .` in a clone",
             ],
         ),
-        (
-            "ssh://old",
-            69,
-            &["on old is too old", "npm i -g acp-relay"],
-        ),
+        ("ssh://old", 69, &["on old is too old", "`.release/build`"]),
         ("ssh://silent", 69, &["no acp-relay on silent"]),
         (
             "ssh://flood",

@@ -34,10 +34,25 @@ pub(super) struct Import {
 struct Agent {
     id: String,
     name: String,
+    #[serde(default)]
     distribution: Distribution,
+    #[serde(default, rename = "_meta")]
+    meta: Meta,
+}
+
+/// What a listener of acp-relay says beside the registry's members.
+#[derive(Debug, Default, Deserialize)]
+struct Meta {
+    #[serde(rename = "acp-relay")]
+    relay: Option<Listener>,
 }
 
 #[derive(Debug, Deserialize)]
+struct Listener {
+    url: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
 struct Distribution {
     /// By platform.
     #[serde(default)]
@@ -126,8 +141,15 @@ fn read_agents(text: &str) -> Result<Vec<Agent>, String> {
         let place = path.trim_end_matches('.');
         format!("not in the format of the ACP registry: agents{place}: {why}")
     })?;
-    for Agent { id, .. } in &agents {
+    for Agent { id, meta, .. } in &agents {
         check_name(id).map_err(|why| format!("the id {id:?} cannot be a name: {why}"))?;
+        if meta
+            .relay
+            .as_ref()
+            .is_some_and(|relay| !relay.url.contains("://"))
+        {
+            return Err(format!("the address of {id} is no URL"));
+        }
     }
     Ok(agents)
 }
@@ -147,7 +169,8 @@ fn platform() -> String {
 }
 
 impl Agent {
-    /// How it is started here; `None` if there is nothing for this system. The command is empty if
+    /// How it is started here, by the relay on PATH for a listener's agent that names no
+    /// package; `None` if there is nothing for this system. The command is empty if
     /// it is not known: a package of npm does not say in the registry how its program is called.
     fn into_profile(self) -> Option<Profile> {
         let Distribution {
@@ -171,7 +194,13 @@ impl Agent {
                 )
             }
             (None, None, Some(npx)) => (elsewhere, npx.start, format!("npm i -g {}", npx.package)),
-            (None, None, None) => return None,
+            (None, None, None) => {
+                let url = self.meta.relay?.url;
+                let args = vec!["connect".to_owned(), url];
+                let env = BTreeMap::new();
+                let install = "acp-relay docs install".to_owned();
+                (Some("acp-relay".to_owned()), Start { args, env }, install)
+            }
         };
         let program = program.filter(|program| !program.is_empty());
         let command = program.map(|program| std::iter::once(program).chain(start.args).collect());

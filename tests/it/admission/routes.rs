@@ -144,9 +144,8 @@ fn a_registry_has_the_agents_that_its_reader_may_use() {
                     .map(|one| one["id"].as_str().unwrap())
                     .collect();
                 assert_eq!(own, ids, "{registry}");
-                let words = &agents.last().unwrap()["distribution"]["npx"]["args"];
-                let url = format!("{scheme}://127.0.0.1:{port}/agents/two/acp");
-                assert_eq!(*words, serde_json::json!(["connect", url]));
+                let url = &agents.last().unwrap()["_meta"]["acp-relay"]["url"];
+                assert_eq!(*url, format!("{scheme}://127.0.0.1:{port}/agents/two/acp"));
             }
             let head = format!("GET /registry.json HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
             assert!(ask(port, &head).await.starts_with("HTTP/1.1 401"));

@@ -1,6 +1,8 @@
 //! `/registry.json`: the agents of a listener that a client may use, in the format of the ACP
 //! registry (github.com/agentclientprotocol/registry, FORMAT.md), so that an editor or a team's
-//! registry offers them. Each is started as `acp-relay connect URL` by npx or uvx.
+//! registry offers them. Each is started as `acp-relay connect URL`, once this version is published
+//! by npx or uvx. Before, no package is named, because anybody could publish one of that name; only
+//! `acp-relay agents import` then knows how to start them.
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use serde_json::{Value, json};
 use super::service::{AGENTS, AcpService};
 use crate::auth::ONLY_AGENT;
 use crate::transport::HttpProtocol;
+use crate::transport::IS_PUBLISHED;
 use crate::transport::http::port::caller::AuthenticatedClient;
 
 /// The path.
@@ -59,14 +62,19 @@ pub(super) async fn registry(
 /// The entry of one agent.
 fn entry(name: &str, host: &str, url: &str) -> Value {
     let version = env!("CARGO_PKG_VERSION");
-    let package = json!({ "package": format!("acp-relay@{version}"), "args": ["connect", url] });
-    json!({
+    let mut entry = json!({
         "id": name,
         "name": name,
         "version": version,
         "description": format!("{name} on {host}, through acp-relay"),
         "authors": ["acp-relay"],
         "license": "Apache-2.0",
-        "distribution": { "npx": package, "uvx": package },
-    })
+        "_meta": { "acp-relay": { "url": url } },
+    });
+    if IS_PUBLISHED {
+        let package = format!("acp-relay@{version}");
+        let package = json!({ "package": package, "args": ["connect", url] });
+        entry["distribution"] = json!({ "npx": package, "uvx": package });
+    }
+    entry
 }
