@@ -4,7 +4,7 @@
 //! Agent Connect is REST: agents, threads, and runs that are polled, waited for or streamed. A
 //! thread is an ACP session, a run is a turn. [`api`] holds the types of the protocol and their
 //! meaning in ACP; `server` answers requests, `store` is its database, `webhook` calls the clients'
-//! URLs; `remote` is the client, and `local_link` the link by which both are reached. `transport`
+//! URLs; `shares` divides what is limited among principals; `remote` is the client, and `local_link` the link by which both are reached. `transport`
 //! opens both by their endpoints, with the `settings`.
 
 pub mod api;
@@ -12,6 +12,7 @@ mod local_link;
 mod remote;
 mod server;
 mod settings;
+mod shares;
 mod store;
 mod transport;
 mod webhook;

@@ -9,7 +9,11 @@
 //!
 //! **One connection, for reads as well.** Jobs run in order, so a client that has received a change
 //! finds it in a search. The state of a run is read inside the job that writes it, so an older one
-//! never replaces a newer one.
+//! never replaces a newer one. At most one job of an owner waits for the connection, so the jobs of
+//! one delay those of another by one job each.
+//!
+//! **What an owner stores takes nothing from others.** Triggers count the rows and bytes of each.
+//! Only an owner's own runs are deleted for its new rows, and [`has_room`] keeps some room for others.
 //!
 //! **The write-ahead log is not synchronised at each commit.** A killed process loses nothing by
 //! that; a power failure loses at most the last moments, and never consistency.
@@ -26,16 +30,19 @@ use rusqlite::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
+use super::api::body::check_metadata;
 use super::api::error::{ApiError, ApiResult, RpcError};
-use super::api::page::ResultPage;
+use super::api::page::{MAX_BYTES, ResultPage};
 use super::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
 use super::api::search::{RunFilter, Search, ThreadFilter, contains_all};
 use super::api::thread::{Thread, ThreadStatus, TurnRecord};
+use super::shares::{Shares, has_room};
+use crate::jsonrpc::Limits;
 
 /// Marks the relay's databases (SQLite's `application_id`): "ACPR".
 const APPLICATION_ID: i64 = 0x4143_5052;
@@ -65,18 +72,50 @@ CREATE TABLE turns (
 CREATE INDEX turns_by_thread ON turns (owner, thread, n);
 ";
 
+/// Indexes that databases of this version may lack.
+const INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS threads_by_owner ON threads (owner);
+CREATE INDEX IF NOT EXISTS runs_by_owner ON runs (owner);
+";
+
+/// What a row takes beside its document: columns, and entries of indexes; in bytes, about.
+const ROW_BYTES: usize = 512;
+
+/// Longest document of a thread, in bytes; its metadata has a limit of its own.
+const MAX_THREAD_LEN: usize = 256 << 10;
+
+/// The latest rows of an owner that a search looks at.
+const MAX_SCANNED: i64 = 10_000;
+
 /// The error of a run that an earlier process has not finished.
 const INTERRUPTED: &str = "the relay stopped during the run";
 
 /// The database. The lock is fair, so jobs run in order.
 #[derive(Clone, Debug)]
-pub(super) struct RunStore(Arc<Mutex<Connection>>);
+pub(super) struct RunStore {
+    connection: Arc<Mutex<Connection>>,
+    /// The jobs of each owner that run or wait for the connection.
+    jobs: Shares,
+    limits: Arc<Limits>,
+}
 
 /// The rows of one owner.
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
     owner: &'a str,
+    limits: &'a Limits,
 }
+
+/// What an owner stores.
+#[derive(Clone, Copy)]
+enum Stored {
+    Threads,
+    Runs,
+    Bytes,
+}
+
+/// A run of an earlier process: its owner, the run, and the URL of its webhook.
+type Orphan = (Arc<str>, RunRecord, String);
 
 impl RunStore {
     /// Opens the database, in memory if there is no `path`. Runs that an earlier process has not
@@ -84,7 +123,8 @@ impl RunStore {
     pub(super) fn open(
         path: Option<&Path>,
         now: &Timestamp,
-    ) -> Result<(Self, Vec<(RunRecord, String)>), String> {
+        limits: Arc<Limits>,
+    ) -> Result<(Self, Vec<Orphan>), String> {
         let opened = match path {
             Some(path) => {
                 make_private(path)?;
@@ -97,8 +137,14 @@ impl RunStore {
         if let Some(refused) = refused {
             return Err(refused);
         }
+        count_usage(&connection).map_err(|error| describe(&error))?;
         let orphans = fail_unfinished(&connection, now).map_err(|error| describe(&error))?;
-        Ok((Self(Arc::new(Mutex::new(connection))), orphans))
+        let store = Self {
+            connection: Arc::new(Mutex::new(connection)),
+            jobs: Shares::new(1),
+            limits,
+        };
+        Ok((store, orphans))
     }
 
     /// Runs `job` for this owner and commits it. A job that fails is rolled back; one that has
@@ -108,13 +154,16 @@ impl RunStore {
         owner: &Arc<str>,
         job: impl FnOnce(&Rows<'_>) -> ApiResult<T> + Send + 'static,
     ) -> ApiResult<T> {
-        let owner = owner.clone();
-        let mut connection = self.0.clone().lock_owned().await;
+        let (owner, limits) = (owner.clone(), self.limits.clone());
+        let turn = self.jobs.of(&owner).acquire_owned().await;
+        let mut connection = self.connection.clone().lock_owned().await;
         let ran = spawn_blocking(move || {
+            let _turn = turn;
             let transaction = connection.transaction()?;
             let done = job(&Rows {
                 connection: &transaction,
                 owner: &owner,
+                limits: &limits,
             })?;
             transaction.commit()?;
             Ok(done)
@@ -125,19 +174,65 @@ impl RunStore {
 }
 
 impl Rows<'_> {
-    /// Inserts a run; of the ended ones of all owners only the last `keep` are kept.
-    pub(super) fn insert_run(
-        &self,
-        run: &RunRecord,
-        webhook: Option<&str>,
-        keep: usize,
-    ) -> ApiResult<()> {
+    /// Inserts a run; if there are too many, the oldest ended ones of the owner are deleted.
+    ///
+    /// # Errors
+    /// 503, when there is no room for it.
+    pub(super) fn insert_run(&self, run: &RunRecord, webhook: Option<&str>) -> ApiResult<()> {
+        while !self.has_room(Stored::Runs, 1)? && self.delete_oldest_run()? {}
+        let text = text(run);
+        self.reserve(text.len())?;
         let sql = "INSERT INTO runs (owner, doc, webhook) VALUES (?1, ?2, ?3)";
-        self.execute(sql, params![self.owner, text(run), webhook])?;
-        let oldest = self.connection.last_insert_rowid() - i64::try_from(keep).unwrap_or(i64::MAX);
-        let sql = "DELETE FROM runs WHERE n <= ?1 AND status NOT IN ('pending', 'interrupted')";
-        self.execute(sql, [oldest])?;
+        self.execute(sql, params![self.owner, text, webhook])?;
         Ok(())
+    }
+
+    /// Makes room for a document of this length; the oldest ended runs of the owner are deleted for
+    /// it.
+    ///
+    /// # Errors
+    /// 503, when there is too little room.
+    pub(super) fn reserve(&self, len: usize) -> ApiResult<()> {
+        while !self.has_room(Stored::Bytes, len + ROW_BYTES)? {
+            if !self.delete_oldest_run()? {
+                tracing::warn!(
+                    owner = self.owner,
+                    "too many bytes of Agent Connect are stored"
+                );
+                let what =
+                    "too much is stored already (agent-connect-bytes); delete threads or runs";
+                return Err(ApiError::unavailable(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the owner may add so many of these.
+    fn has_room(&self, what: Stored, more: usize) -> SqlResult<bool> {
+        let (column, max) = match what {
+            Stored::Threads => ("threads", self.limits.agent_connect_threads),
+            Stored::Runs => ("runs", self.limits.agent_connect_kept_runs),
+            Stored::Bytes => ("bytes", self.limits.agent_connect_bytes),
+        };
+        let sql = format!(
+            "SELECT ifnull(sum({column}) FILTER (WHERE owner = ?1), 0), ifnull(sum({column}), 0) \
+             FROM usage"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([self.owner], |row| {
+            let number = |at| {
+                let number: SqlResult<i64> = row.get(at);
+                number.map(|number| usize::try_from(number).unwrap_or(0))
+            };
+            Ok(has_room(self.owner, number(0)?, number(1)?, more, max))
+        })
+    }
+
+    /// Deletes the owner's oldest run that has ended; `false` if there is none.
+    fn delete_oldest_run(&self) -> SqlResult<bool> {
+        let sql = "DELETE FROM runs WHERE n = (SELECT n FROM runs INDEXED BY runs_by_owner \
+             WHERE owner = ?1 AND status NOT IN ('pending', 'interrupted') ORDER BY n LIMIT 1)";
+        Ok(self.execute(sql, [self.owner])? == 1)
     }
 
     /// Writes the state of a run.
@@ -170,42 +265,70 @@ impl Rows<'_> {
         search: &Search<RunFilter>,
     ) -> ApiResult<Vec<RunRecord>> {
         let wanted = &search.wanted;
-        let [thread, agent] = [thread, wanted.agent].map(|id| id.map(|id| id.to_string()));
         let status = wanted.status.map(|status| status.to_string());
-        let fits = |run: &RunRecord| {
-            let metadata = run.creation["metadata"].as_object();
-            wanted.metadata.is_empty()
-                || metadata.is_some_and(|all| contains_all(all, &wanted.metadata))
+        let agent = wanted.agent.map(|id| id.to_string());
+        let read = |row: &Row<'_>| {
+            for (at, wanted) in [(1, &status), (2, &agent)] {
+                if wanted.is_some() && *wanted != row.get(at)? {
+                    return Ok(None);
+                }
+            }
+            let metadata = match wanted.metadata.is_empty() {
+                true => None,
+                false => row.get::<_, Option<String>>(3)?,
+            };
+            let metadata = serde_json::from_str(&metadata.unwrap_or_default()).unwrap_or_default();
+            let fits = contains_all(&metadata, &wanted.metadata);
+            fits.then(|| row.get::<_, String>(0)).transpose()
         };
-        let sql = "SELECT doc FROM runs WHERE (?1 IS NULL OR thread = ?1) \
-             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR agent = ?3) AND owner = ?4 \
-             ORDER BY n DESC";
-        let of = params![thread, status, agent, self.owner];
-        self.list(sql, of, doc, fits, search.page)
+        let of_thread = thread.map_or("", |_| "AND thread = ?2");
+        let sql = format!(
+            "SELECT doc, status, agent, doc -> '$.creation.metadata' FROM runs \
+             WHERE owner = ?1 {of_thread} ORDER BY n DESC LIMIT ?3"
+        );
+        let of = params![self.owner, thread.map(|id| id.to_string()), MAX_SCANNED];
+        let complete = |text: String| Ok((parsed(&text)?, text.len()));
+        self.list(&sql, of, read, complete, search.page)
     }
 
-    /// Inserts a thread; `false` when there are `max` already, or the owner has one of that id.
-    pub(super) fn insert_thread(&self, thread: &Thread, max: usize) -> ApiResult<bool> {
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let sql = "INSERT OR IGNORE INTO threads (owner, doc) SELECT ?1, ?2 \
-             WHERE (SELECT count(*) FROM threads) < ?3";
-        let inserted = self.execute(sql, params![self.owner, text(thread), max])?;
-        Ok(inserted == 1)
+    /// Inserts a thread; `false` when the owner has one of that id.
+    ///
+    /// # Errors
+    /// 503, when there is no room for it; 422, when it is too long.
+    pub(super) fn insert_thread(&self, thread: &Thread) -> ApiResult<bool> {
+        let sql = "SELECT doc FROM threads WHERE id = ?1 AND owner = ?2";
+        if self.find(sql, thread.id, |_| Ok(()))?.is_some() {
+            return Ok(false);
+        }
+        if !self.has_room(Stored::Threads, 1)? {
+            return Err(ApiError::unavailable("too many threads are stored already"));
+        }
+        let text = thread_text(thread)?;
+        self.reserve(text.len())?;
+        let sql = "INSERT INTO threads (owner, doc) VALUES (?1, ?2)";
+        self.execute(sql, [self.owner, &text])?;
+        Ok(true)
     }
 
     /// Changes a thread and returns it.
     ///
     /// # Errors
-    /// 404, when the owner has no such thread.
+    /// 404, when the owner has no such thread; 422, when it becomes too long; 503, when there is no
+    /// room for what is added.
     pub(super) fn update_thread(
         &self,
         id: Uuid,
         change: impl FnOnce(&mut Thread),
     ) -> ApiResult<Thread> {
         let mut thread = self.thread(id)?;
+        let before = text(&thread).len();
         change(&mut thread);
+        let text = thread_text(&thread)?;
+        if text.len() > before {
+            self.reserve(text.len() - before)?;
+        }
         let sql = "UPDATE threads SET doc = ?3 WHERE id = ?1 AND owner = ?2";
-        self.execute(sql, [&*id.to_string(), self.owner, &text(&thread)])?;
+        self.execute(sql, [&*id.to_string(), self.owner, &text])?;
         Ok(thread)
     }
 
@@ -215,7 +338,7 @@ impl Rows<'_> {
     /// 404, when the owner has no such thread.
     pub(super) fn thread(&self, id: Uuid) -> ApiResult<Thread> {
         let sql = "SELECT doc FROM threads WHERE id = ?1 AND owner = ?2";
-        let found = self.find(sql, id, |row| self.read_thread(row))?;
+        let found = self.find(sql, id, |row| Ok(self.with_turns(doc(row)?)?.0))?;
         found.ok_or(ApiError::not_found("there is no such thread"))
     }
 
@@ -238,14 +361,18 @@ impl Rows<'_> {
     /// The threads that match a search, the latest first.
     pub(super) fn find_threads(&self, search: &Search<ThreadFilter>) -> ApiResult<Vec<Thread>> {
         let wanted = &search.wanted;
-        let fits = |thread: &Thread| {
-            contains_all(&thread.metadata, &wanted.metadata)
-                && wanted.status.is_none_or(|status| status == thread.status)
-                && contains_all(&thread.values.clone().unwrap_or_default(), &wanted.values)
+        let read = |row: &Row<'_>| {
+            let thread: Thread = doc(row)?;
+            let id = thread.id;
+            let fits = contains_all(&thread.metadata, &wanted.metadata)
+                && (wanted.status.is_none() || wanted.status == Some(self.status(id)?))
+                && (wanted.values.is_empty() || contains_all(&self.values(id)?, &wanted.values));
+            Ok(fits.then_some(thread))
         };
-        let sql = "SELECT doc FROM threads WHERE owner = ?1 ORDER BY doc ->> 'created_at' DESC, id";
-        let read = |row: &Row<'_>| self.read_thread(row);
-        self.list(sql, [self.owner], read, fits, search.page)
+        let sql = "SELECT doc FROM threads WHERE owner = ?1 ORDER BY rowid DESC LIMIT ?2";
+        let of = params![self.owner, MAX_SCANNED];
+        let complete = |thread| self.with_turns(thread);
+        self.list(sql, of, read, complete, search.page)
     }
 
     /// Adds a turn to a thread.
@@ -269,6 +396,7 @@ impl Rows<'_> {
 
     /// Copies the turns of a thread to another.
     pub(super) fn copy_turns(&self, from: Uuid, to: Uuid) -> ApiResult<()> {
+        self.reserve(self.turns_len(from)?)?;
         self.execute(
             "INSERT INTO turns (thread, owner, doc) SELECT ?2, owner, doc FROM turns \
              WHERE thread = ?1 AND owner = ?3 ORDER BY n",
@@ -277,17 +405,40 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Reads a thread, with the status that follows from its runs, and its turns.
-    fn read_thread(&self, row: &Row<'_>) -> SqlResult<Thread> {
-        let mut thread: Thread = doc(row)?;
-        let sql = "SELECT doc -> 'status' FROM runs WHERE thread = ?1 AND owner = ?2 \
-                   ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1";
-        let status: Option<RunStatus> = self.find(sql, thread.id, doc)?;
-        thread.status = ThreadStatus::after(status);
+    /// A thread with its status and its turns, and how long these are.
+    fn with_turns(&self, mut thread: Thread) -> SqlResult<(Thread, usize)> {
+        thread.status = self.status(thread.id)?;
+        let len = self.turns_len(thread.id)?;
         let mut turns = self.turns(thread.id)?;
         thread.values = (turns.last_mut()).map(|turn| std::mem::take(&mut turn.values));
         thread.messages = turns.into_iter().flat_map(|turn| turn.messages).collect();
-        Ok(thread)
+        Ok((thread, len))
+    }
+
+    /// The status of a thread, which follows from its runs.
+    fn status(&self, of: Uuid) -> SqlResult<ThreadStatus> {
+        let sql = "SELECT doc -> 'status' FROM runs WHERE thread = ?1 AND owner = ?2 \
+                   ORDER BY status = 'interrupted' DESC, status = 'pending' DESC, n DESC LIMIT 1";
+        let status: Option<RunStatus> = self.find(sql, of, doc)?;
+        Ok(ThreadStatus::after(status))
+    }
+
+    /// The values of the last turn of a thread.
+    fn values(&self, of: Uuid) -> SqlResult<Map<String, Value>> {
+        let sql = "SELECT doc -> 'values' FROM turns WHERE thread = ?1 AND owner = ?2 \
+                   ORDER BY n DESC LIMIT 1";
+        Ok(self.find(sql, of, doc)?.unwrap_or_default())
+    }
+
+    /// The length of the turns of a thread, in bytes.
+    fn turns_len(&self, of: Uuid) -> SqlResult<usize> {
+        let sql = format!(
+            "SELECT ifnull(sum(octet_length(doc) + {ROW_BYTES}), 0) FROM turns \
+             WHERE thread = ?1 AND owner = ?2"
+        );
+        let len: Option<i64> = self.find(&sql, of, |row| row.get(0))?;
+        let len = len.unwrap_or(0);
+        Ok(usize::try_from(len).unwrap_or(0))
     }
 
     /// The first row that a query by an id and the owner returns.
@@ -302,19 +453,28 @@ impl Rows<'_> {
         statement.query_row(of, read).optional()
     }
 
-    /// A part of the rows that a query returns and that fit.
-    fn list<T>(
+    /// A part of the rows that a query returns and that fit: `read` returns `None` for others.
+    /// `complete` returns the result and its length; what exceeds [`MAX_BYTES`] is left out.
+    fn list<T, U>(
         &self,
         sql: &str,
         params: impl Params,
-        read: impl Fn(&Row<'_>) -> SqlResult<T>,
-        fits: impl Fn(&T) -> bool,
+        read: impl Fn(&Row<'_>) -> SqlResult<Option<T>>,
+        complete: impl Fn(T) -> SqlResult<(U, usize)>,
         page: ResultPage,
-    ) -> ApiResult<Vec<T>> {
+    ) -> ApiResult<Vec<U>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_map(params, read)?;
-        let found = found.filter(|row| row.as_ref().map_or(true, &fits));
-        Ok(page.slice(found).collect::<SqlResult<_>>()?)
+        let (mut results, mut bytes) = (Vec::new(), 0);
+        for row in page.slice(found.filter_map(Result::transpose)) {
+            let (result, len) = complete(row?)?;
+            bytes += len;
+            if bytes > MAX_BYTES && !results.is_empty() {
+                break;
+            }
+            results.push(result);
+        }
+        Ok(results)
     }
 
     /// Executes a statement and returns how many rows it has changed.
@@ -344,6 +504,7 @@ fn create(connection: &mut Connection) -> rusqlite::Result<Option<String>> {
         transaction.execute_batch(&format!(
             "{TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
         ))?;
+        transaction.execute_batch(INDEXES)?;
         transaction.commit()?;
         return Ok(None);
     }
@@ -356,9 +517,40 @@ fn create(connection: &mut Connection) -> rusqlite::Result<Option<String>> {
     } else {
         "an older"
     };
-    Ok((version != VERSION).then(|| {
-        format!("its version {version} is of {age} acp-relay (this one supports {VERSION})")
-    }))
+    if version != VERSION {
+        let what =
+            format!("its version {version} is of {age} acp-relay (this one supports {VERSION})");
+        return Ok(Some(what));
+    }
+    transaction.execute_batch(INDEXES)?;
+    transaction.commit()?;
+    Ok(None)
+}
+
+/// Counts what each owner stores, now and from now on.
+fn count_usage(connection: &Connection) -> SqlResult<()> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE usage (owner TEXT PRIMARY KEY, threads INT, runs INT, bytes INT)",
+    )?;
+    for (table, threads, runs) in [("threads", 1, 0), ("runs", 0, 1), ("turns", 0, 0)] {
+        let len = format!("octet_length(doc) + {ROW_BYTES}");
+        let add = "ON CONFLICT (owner) DO UPDATE SET threads = threads + excluded.threads, \
+                   runs = runs + excluded.runs, bytes = bytes + excluded.bytes";
+        connection.execute_batch(&format!(
+            "INSERT INTO usage SELECT owner, {threads} * count(*), {runs} * count(*), sum({len}) \
+                 FROM {table} WHERE true GROUP BY owner {add};
+             CREATE TEMP TRIGGER {table}_inserted AFTER INSERT ON {table} BEGIN \
+                 INSERT INTO usage VALUES \
+                     (new.owner, {threads}, {runs}, octet_length(new.doc) + {ROW_BYTES}) {add}; END;
+             CREATE TEMP TRIGGER {table}_updated AFTER UPDATE ON {table} BEGIN \
+                 UPDATE usage SET bytes = bytes + octet_length(new.doc) - octet_length(old.doc) \
+                     WHERE owner = new.owner; END;
+             CREATE TEMP TRIGGER {table}_deleted AFTER DELETE ON {table} BEGIN \
+                 UPDATE usage SET threads = threads - {threads}, runs = runs - {runs}, \
+                     bytes = bytes - octet_length(old.doc) - {ROW_BYTES} WHERE owner = old.owner; END;"
+        ))?;
+    }
+    Ok(())
 }
 
 /// An SQLite error as a clause of a sentence.
@@ -391,27 +583,44 @@ fn make_private(path: &Path) -> Result<(), String> {
 
 /// Marks the runs that an earlier process has not finished as errors. Those with a webhook are
 /// returned, with its URL.
-fn fail_unfinished(
-    connection: &Connection,
-    now: &Timestamp,
-) -> SqlResult<Vec<(RunRecord, String)>> {
+fn fail_unfinished(connection: &Connection, now: &Timestamp) -> SqlResult<Vec<Orphan>> {
     let lost = json!(RunOutcome::Error(RpcError::internal(INTERRUPTED)));
     let mut update = connection.prepare(
         "UPDATE runs SET doc = json_set(doc, '$.status', 'error', '$.updated_at', ?1, \
-         '$.outcome', json(?2)) WHERE status IN ('pending', 'interrupted') RETURNING doc, webhook",
+         '$.outcome', json(?2)) WHERE status IN ('pending', 'interrupted') \
+         RETURNING doc, webhook, owner",
     )?;
     let failed = update.query_map([now.to_string(), lost.to_string()], |row| {
         let webhook: Option<String> = row.get(1)?;
-        webhook.map(|webhook| Ok((doc(row)?, webhook))).transpose()
+        let orphan = |webhook| Ok((row.get(2)?, doc(row)?, webhook));
+        webhook.map(orphan).transpose()
     })?;
     failed.filter_map(Result::transpose).collect()
 }
 
 /// Reads the document that is the first column of a row.
 fn doc<T: DeserializeOwned>(row: &Row<'_>) -> SqlResult<T> {
-    let text: String = row.get(0)?;
-    serde_json::from_str(&text)
+    parsed(&row.get::<_, String>(0)?)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> SqlResult<T> {
+    serde_json::from_str(text)
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error.into()))
+}
+
+/// The text of a thread.
+///
+/// # Errors
+/// 422, when it is too long.
+fn thread_text(thread: &Thread) -> ApiResult<String> {
+    check_metadata(&thread.metadata)?;
+    let text = text(thread);
+    match text.len() <= MAX_THREAD_LEN {
+        true => Ok(text),
+        false => Err(ApiError::invalid(format!(
+            "the thread is longer than {MAX_THREAD_LEN} bytes"
+        ))),
+    }
 }
 
 /// The text of a document.

@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::agent_connect::api::error::ApiError;
 use crate::agent_connect::api::run::RunRecord;
+use crate::agent_connect::shares::Shares;
 use crate::auth::address::is_public;
 use crate::transport::{Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, Setup};
 
@@ -31,10 +32,12 @@ const DELAYS: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(3),
 ];
-/// Calls that may be queued. Further calls are dropped.
-const MAX_QUEUED: usize = 1024;
-/// Concurrent calls.
-const MAX_CALLS: usize = 32;
+/// Weight of the calls of one owner that may be queued, in KiB; further calls are dropped.
+const MAX_QUEUED: usize = 32 << 10;
+/// Weight of a call beside its body, in KiB.
+const CALL_WEIGHT: usize = 32;
+/// Concurrent calls of one owner.
+const MAX_CALLS: usize = 16;
 
 /// Sends the status of runs to webhooks.
 #[derive(Clone, Debug)]
@@ -42,8 +45,8 @@ pub(super) struct WebhookSender {
     /// Hosts that are allowed although they are in a private network or use plain HTTP: `HOST` or
     /// `HOST:PORT`.
     allowed: Arc<Vec<String>>,
-    queue: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
+    queues: Shares,
+    calls: Shares,
 }
 
 /// The address of a webhook.
@@ -58,8 +61,8 @@ impl WebhookSender {
     pub(super) fn new(allowed: Vec<String>) -> Self {
         Self {
             allowed: Arc::new(allowed),
-            queue: Arc::new(Semaphore::new(MAX_QUEUED)),
-            calls: Arc::new(Semaphore::new(MAX_CALLS)),
+            queues: Shares::new(MAX_QUEUED),
+            calls: Shares::new(MAX_CALLS),
         }
     }
 
@@ -74,25 +77,28 @@ impl WebhookSender {
         }
     }
 
-    /// Queues a call and returns at once.
-    pub(super) fn send(&self, webhook: &str, run: &RunRecord) {
-        let Ok(permit) = self.queue.clone().try_acquire_owned() else {
-            tracing::warn!("too many webhook calls are queued; this one is dropped");
+    /// Queues a call for the owner of a run and returns at once.
+    pub(super) fn send(&self, owner: &Arc<str>, webhook: &str, run: &RunRecord) {
+        let body = Bytes::from(run.shown().to_string());
+        let weight = u32::try_from(CALL_WEIGHT + body.len() / 1024).unwrap_or(u32::MAX);
+        let queue = self.queues.of(owner);
+        let Ok(permit) = queue.try_acquire_many_owned(weight) else {
+            tracing::warn!(%owner, "too many webhook calls are queued; this one is dropped");
             return;
         };
         let (sender, webhook) = (self.clone(), webhook.to_owned());
-        let body = Bytes::from(run.shown().to_string());
+        let calls = self.calls.of(owner);
         tokio::spawn(async move {
-            sender.deliver(&webhook, body).await;
+            sender.deliver(&calls, &webhook, body).await;
             drop(permit);
         });
     }
 
-    async fn deliver(&self, webhook: &str, body: Bytes) {
+    async fn deliver(&self, calls: &Semaphore, webhook: &str, body: Bytes) {
         let mut why = String::new();
         for delay in DELAYS {
             sleep(delay).await;
-            let Ok(_turn) = self.calls.acquire().await else {
+            let Ok(_turn) = calls.acquire().await else {
                 return;
             };
             let late = |_| Err(format!("it took longer than {CALL_TIMEOUT:?}"));

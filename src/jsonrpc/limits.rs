@@ -161,14 +161,18 @@ limits! {
     /// for an HTTP client with no stream open and no request running; after it: it is gone, and its
     /// agent is stopped; for a server at whose port nothing listens; after it: it is lost
     http_grace: Time = Duration::from_secs(30), in DAY, of listeners;
-    /// unfinished runs of an Agent Connect listener; beyond it: 503
+    /// unfinished runs of an Agent Connect listener; beyond it: 503; of this and the next limits, a
+    /// principal other than the relay's own user gets at most as much as is left for others
     agent_connect_runs: Count = 4096, in ANY;
-    /// threads of such a listener in use; beyond it: the least recently used one is released
+    /// threads of such a listener in use; beyond it: the least recently used one of the principal that
+    /// has the most is released
     agent_connect_sessions: Count = 4096, in ANY;
     /// threads it keeps; beyond it: 503
     agent_connect_threads: Count = 100_000, in ANY;
-    /// runs it keeps; beyond it: the oldest finished ones are deleted
+    /// runs it keeps; beyond it: the oldest finished ones of the same principal are deleted
     agent_connect_kept_runs: Count = 100_000, in ANY;
+    /// bytes of threads and runs it keeps; beyond it: as above, then 503
+    agent_connect_bytes: Size = 256 << 20, in 1024..=(1 << 40);
     /// for such a run; after it: cancelled, its status timeout
     agent_connect_run: Time = Duration::from_secs(86_400), in DAY;
     /// for the agent's answer to initialize there; after it: 503

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 
 use super::error::{ApiError, ApiResult};
 
+/// Longest metadata of a thread or a run, in bytes.
+pub const MAX_METADATA_LEN: usize = 64 << 10;
+
 /// Reads the body of a request.
 ///
 /// # Errors
@@ -49,6 +52,20 @@ pub(super) fn read_members<T: DeserializeOwned>(members: &Map<String, Value>) ->
             path => format!("\"{path}\" {what}"),
         })
     })
+}
+
+/// Checks the length of a client's metadata.
+///
+/// # Errors
+/// 422, when it is too long.
+pub fn check_metadata(metadata: &Map<String, Value>) -> ApiResult<()> {
+    let len = serde_json::to_string(metadata).map_or(0, |text| text.len());
+    match len <= MAX_METADATA_LEN {
+        true => Ok(()),
+        false => Err(ApiError::invalid(format!(
+            "\"metadata\" is longer than {MAX_METADATA_LEN} bytes"
+        ))),
+    }
 }
 
 /// A whole number, 0 or more. JSON does not distinguish 1.0 from 1, and JSON Schema calls both

@@ -10,14 +10,23 @@ pub struct TurnOutput {
     /// Tool calls, in the order in which they first appeared.
     tools: Vec<Map<String, Value>>,
     plan: Option<Value>,
+    /// The length of the blocks and the tool calls as JSON, in bytes.
+    len: usize,
 }
 
 impl TurnOutput {
+    /// About how long it is as JSON, in bytes.
+    #[must_use]
+    pub const fn json_len(&self) -> usize {
+        self.len
+    }
+
     /// Applies one `update` of a `session/update`.
     pub fn apply(&mut self, update: &Value) {
         match update["sessionUpdate"].as_str() {
             Some("agent_message_chunk") => {
                 let content = &update["content"];
+                self.len += length(content);
                 match content["text"].as_str() {
                     Some(text) if content["type"] == "text" => {
                         push_block(&mut self.blocks, text_block(text));
@@ -77,7 +86,9 @@ impl TurnOutput {
         let call = &mut self.tools[at];
         for (name, value) in members {
             if name != "sessionUpdate" && !value.is_null() {
-                call.insert(name.clone(), value.clone());
+                let replaced = call.insert(name.clone(), value.clone());
+                let before = replaced.map_or(0, |value| length(&value));
+                self.len = (self.len + length(value)).saturating_sub(before);
             }
         }
     }
@@ -131,6 +142,11 @@ pub fn is_agent(message: &Value) -> bool {
 pub fn plain_text(value: &Value) -> String {
     let text = value.as_str().map(str::to_owned);
     text.unwrap_or_else(|| value.to_string())
+}
+
+/// The length of a value as JSON, in bytes.
+fn length(value: &Value) -> usize {
+    value.to_string().len()
 }
 
 fn role(message: &Value) -> Option<&str> {

@@ -8,6 +8,10 @@ use super::error::{ApiError, ApiResult};
 /// The greatest `offset`. Many JSON readers use doubles, which skip integers beyond it.
 pub const MAX_OFFSET: u64 = 8_999_999_999_999_999;
 
+/// The length of results that are sent at once, in bytes. One result may be longer; those that follow
+/// are left out.
+pub const MAX_BYTES: usize = 16 << 20;
+
 /// Which part of the results is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::body::{read, read_as, read_members, whole};
+use super::body::{check_metadata, read, read_as, read_members, whole};
 use super::content::{text_block, text_of};
 use super::error::{ApiError, ApiResult};
 use super::session::SessionConfig;
@@ -190,6 +190,7 @@ impl RunRequest {
     /// 422, when a member is invalid.
     pub fn read(body: Value) -> ApiResult<Self> {
         let mut request: Self = read(&body)?;
+        check_metadata(&request.metadata)?;
         let config: RunConfig = read_members(&request.config)?;
         for (name, given, max) in [
             ("recursion_limit", config.recursion_limit, MAX_RECURSION),

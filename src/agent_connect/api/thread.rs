@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::page::ResultPage;
+use super::page::{MAX_BYTES, ResultPage};
 use super::run::{RunStatus, Timestamp};
 
 /// The status of a thread.
@@ -140,7 +140,7 @@ impl ThreadStatus {
 }
 
 /// The states of a thread after each of these turns: a page of them, the latest first, only those
-/// before the checkpoint `before`. The id of a checkpoint is the id of the run that led to it.
+/// before the checkpoint `before`, and at most [`MAX_BYTES`] of them. The id of a checkpoint is the id of the run that led to it.
 #[must_use]
 pub fn history(turns: &[TurnRecord], page: ResultPage, before: Option<&str>) -> Vec<Value> {
     let named = |turn: &TurnRecord| before.is_some_and(|before| turn.run.to_string() == before);
@@ -155,5 +155,13 @@ pub fn history(turns: &[TurnRecord], page: ResultPage, before: Option<&str>) -> 
             "metadata": { "created_at": turn.ended },
         })
     };
-    page.slice((1..=end).rev()).map(state).collect()
+    let mut left = MAX_BYTES;
+    let states = page.slice((1..=end).rev()).map(state).enumerate();
+    let sent = states.take_while(|(number, state)| {
+        let len = state.to_string().len();
+        let fits = len <= left;
+        left = left.saturating_sub(len);
+        fits || *number == 0
+    });
+    sent.map(|(_, state)| state).collect()
 }

@@ -1,12 +1,12 @@
 //! The state shared by all requests of a service: agents, store, active runs, and the sessions of
 //! threads in use.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hashlink::LinkedHashMap;
-use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -17,8 +17,10 @@ use super::run::Run;
 use crate::agent_connect::api::error::{ApiError, ApiResult};
 use crate::agent_connect::api::run::{RunRecord, RunStatus};
 use crate::agent_connect::api::run_request::Strategy;
+use crate::agent_connect::shares::has_room;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
+use crate::panics::SharedMutex;
 use crate::transport::http::port::Port;
 
 /// The wait of a client that sets no limit.
@@ -36,7 +38,7 @@ pub(super) struct Hub {
     pub(super) webhooks: WebhookSender,
     /// The working directory of sessions that name none.
     pub(super) cwd: String,
-    pub(super) state: Mutex<HubState>,
+    pub(super) state: SharedMutex<HubState>,
     /// Notified when a run has ended.
     pub(super) ended: Notify,
 }
@@ -75,10 +77,11 @@ impl Hub {
     /// Adds a run, if its thread is idle or the run's strategy allows a busy one.
     pub(super) fn add_run(&self, live: &ActiveRun) -> ApiResult<()> {
         let mut state = self.state.lock();
-        if state.runs.len() >= self.port.limits.agent_connect_runs {
+        let (run, max) = (&live.run, self.port.limits.agent_connect_runs);
+        let own = (state.runs.values()).filter(|live| live.run.owner == run.owner);
+        if !has_room(&run.owner, own.count(), state.runs.len(), 1, max) {
             return Err(ApiError::unavailable("too many runs are in progress"));
         }
-        let run = &live.run;
         for other in run
             .thread
             .into_iter()
@@ -143,7 +146,7 @@ impl Hub {
     }
 
     /// The session of a thread. If there are too many threads in use, the least recently used one is
-    /// released.
+    /// released: of the owner that has the most, and never of one that has fewer than this owner.
     pub(super) fn session_slot(&self, owner: &Arc<str>, thread: Uuid) -> ApiResult<SessionSlot> {
         let key = (owner.clone(), thread);
         let mut state = self.state.lock();
@@ -152,10 +155,16 @@ impl Hub {
             return Ok(slot.clone());
         }
         if threads.len() >= self.port.limits.agent_connect_sessions {
-            let mut idle = threads
-                .iter()
-                .filter(|(_, slot)| Arc::strong_count(slot) == 1);
-            let first = idle.next().map(|(key, _)| key.clone());
+            let mut held: HashMap<&str, usize> = HashMap::new();
+            for (of, _) in threads.keys() {
+                *held.entry(of).or_default() += 1;
+            }
+            let own = held.get(&**owner).copied().unwrap_or(0);
+            let idle = threads.iter().filter(|((of, _), slot)| {
+                Arc::strong_count(slot) == 1 && (of == owner || held[&**of] > own)
+            });
+            let first = idle.min_by_key(|((of, _), _)| Reverse(held[&**of]));
+            let first = first.map(|(key, _)| key.clone());
             let none = || ApiError::unavailable("too many threads are in use at present");
             let slot = threads.remove(&first.ok_or_else(none)?);
             tokio::spawn(async move {

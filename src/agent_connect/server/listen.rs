@@ -9,14 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::header::ALLOW;
 use hyper::{HeaderMap, Request, StatusCode, Uri};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower_service::Service as _;
 
 use super::agents::{Agents, Requester, only};
 use super::call::Received;
 use super::connection::AgentContext;
-use super::hub::{Hub, HubState};
+use super::hub::Hub;
 use super::routes::router;
 use super::run::now;
 use crate::agent_connect::AgentConnectConfig;
@@ -24,6 +23,7 @@ use crate::agent_connect::api::error::ApiError;
 use crate::agent_connect::store::RunStore;
 use crate::agent_connect::webhook::WebhookSender;
 use crate::auth::RejectReason;
+use crate::panics::SharedMutex;
 use crate::transport::http::headers::is_type;
 use crate::transport::http::port::body;
 use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
@@ -65,7 +65,8 @@ fn serve(
     let path = path.trim_end_matches('/').to_owned();
     let scheme = if port.at.tls { "https" } else { "http" };
     let base = format!("{scheme}://{}{path}", port.at.authority());
-    let (store, orphans) = RunStore::open(service.store.as_deref(), &now()).map_err(|what| {
+    let opened = RunStore::open(service.store.as_deref(), &now(), port.limits.clone());
+    let (store, orphans) = opened.map_err(|what| {
         let file = service
             .store
             .as_deref()
@@ -76,8 +77,8 @@ fn serve(
             .with_remedy("Name another file with --store")
     })?;
     let webhooks = WebhookSender::new(service.callbacks.clone());
-    for (run, webhook) in orphans {
-        webhooks.send(&webhook, &run);
+    for (owner, run, webhook) in orphans {
+        webhooks.send(&owner, &webhook, &run);
     }
     let context = AgentContext {
         port: port.clone(),
@@ -103,7 +104,7 @@ fn serve(
         store,
         webhooks,
         cwd: cwd.unwrap_or_else(|| "/".to_owned()),
-        state: Mutex::new(HubState::default()),
+        state: SharedMutex::default(),
         ended: Notify::new(),
     });
     let router = router(hub.clone());

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::agents::Requester;
 use super::connection::OpenSession;
 use super::hub::{ActiveRun, Hub, RunAt, SessionSlot};
-use super::run::{Run, now};
-use super::sessions::{new_thread, too_many};
+use super::run::{MAX_OUTPUT, Run, now};
+use super::sessions::new_thread;
 use crate::agent_connect::api::content::text_block;
 use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult};
 use crate::agent_connect::api::messages;
@@ -64,8 +64,8 @@ async fn start_run(
         }
     };
     let adds = named.is_none() && request.keeps_thread();
-    if adds && !hub.add_thread(owner, &thread).await? {
-        return Err(too_many());
+    if adds {
+        hub.add_thread(owner, &thread).await?;
     }
     let created = now();
     let record = RunRecord {
@@ -91,8 +91,8 @@ async fn start_run(
         session: Arc::default(),
     };
     hub.add_run(&live)?;
-    let (stored, max) = (record.clone(), limits.agent_connect_kept_runs);
-    let insert = move |rows: &Rows<'_>| rows.insert_run(&stored, webhook.as_deref(), max);
+    let stored = record.clone();
+    let insert = move |rows: &Rows<'_>| rows.insert_run(&stored, webhook.as_deref());
     if let Err(fault) = hub.store.run(owner, insert).await {
         hub.remove_run(run.id);
         return Err(fault);
@@ -127,7 +127,7 @@ async fn find_or_create_thread(
             let thread = new_thread(id, hub.stored_setup(setup));
             match hub.add_thread(owner, &thread).await? {
                 true => Ok(thread),
-                // Another request has created it meanwhile, or there are too many.
+                // Another request has created it meanwhile.
                 false => hub.thread(owner, id).await,
             }
         }
@@ -145,20 +145,29 @@ async fn perform(hub: Arc<Hub>, live: ActiveRun, slot: SessionSlot) {
             Err(failure) => (RunStatus::Error, RunOutcome::Error(failure)),
         },
         () = store_changes(&hub, run) => unreachable!("it never returns"),
+        () = run.too_long.cancelled() => {
+            let message = format!("the agent's output is longer than {MAX_OUTPUT} bytes");
+            (RunStatus::Error, RunOutcome::Error(RpcError::internal(message)))
+        }
         () = sleep(limit) => {
-            if let Some(open) = live.session.get() {
-                open.cancel_turn(run);
-            }
             let message = format!("the run took longer than {limit:?}");
             (RunStatus::Timeout, RunOutcome::Error(RpcError::new(reply::TIMEOUT, message)))
         }
     };
     if let Some(open) = live.session.get() {
+        if status != RunStatus::Success {
+            open.cancel_turn(run);
+        }
         open.end_turn();
     }
     let (at_end, ended) = (hub.clone(), run.clone());
     let store_end = hub.store.run(&run.owner, move |rows| {
-        let record = ended.finish(status, outcome);
+        let mut record = ended.finish(status, outcome);
+        let len = json!([record, ended.turn()]).to_string().len();
+        if let Err(fault) = rows.reserve(len) {
+            let outcome = RunOutcome::Error(fault.into());
+            record = ended.finish(RunStatus::Error, outcome);
+        }
         // The thread is free before a client learns that its run has ended.
         at_end.remove_run(ended.id);
         rows.update_run(&record)?;
@@ -271,7 +280,7 @@ async fn store_changes(hub: &Hub, run: &Arc<Run>) {
 /// Calls the run's webhook, if it has one.
 fn call_webhook(hub: &Hub, run: &Run, record: &RunRecord) {
     if let Some(webhook) = &run.request.webhook {
-        hub.webhooks.send(webhook, record);
+        hub.webhooks.send(&run.owner, webhook, record);
     }
 }
 

@@ -22,6 +22,9 @@ use crate::jsonrpc::{Id, PendingRequests};
 /// Questions of one run that may be open. Further ones get the default answer.
 const MAX_QUESTIONS: usize = 64;
 
+/// The length of a run's output, in bytes, after which it fails.
+pub(super) const MAX_OUTPUT: usize = 16 << 20;
+
 /// A run that has not ended.
 pub(super) struct Run {
     pub(super) id: Uuid,
@@ -29,6 +32,8 @@ pub(super) struct Run {
     pub(super) thread: Option<Uuid>,
     pub(super) owner: Arc<str>,
     pub(super) request: RunRequest,
+    /// Cancelled when its output is longer than [`MAX_OUTPUT`].
+    pub(super) too_long: CancellationToken,
     /// Cancels the run.
     pub(super) cancel: CancellationToken,
     /// Its phase; updates of the agent are signalled as well.
@@ -91,6 +96,7 @@ impl Run {
             thread: record.thread,
             owner,
             request,
+            too_long: CancellationToken::new(),
             cancel: CancellationToken::new(),
             changes: watch::Sender::new(Phase { status, change }),
             max_log_bytes,
@@ -112,6 +118,9 @@ impl Run {
     /// Applies an update of the session.
     pub(super) fn apply(&self, update: &Value) {
         let mut state = self.state.lock();
+        if state.output.json_len() > MAX_OUTPUT {
+            return self.too_long.cancel();
+        }
         state.output.apply(update);
         state.log.push(update, self.max_log_bytes);
         self.changes.send_modify(|_| ());

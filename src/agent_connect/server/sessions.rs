@@ -16,6 +16,7 @@ use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult}
 use crate::agent_connect::api::history_filter::HistoryFilter;
 use crate::agent_connect::api::session::SessionConfig;
 use crate::agent_connect::api::thread::{IfExists, Thread, ThreadCreate};
+use crate::agent_connect::store::Rows;
 use crate::auth::AuthMethod;
 
 /// Pages of an agent's `session/list` that are read.
@@ -27,13 +28,11 @@ impl Hub {
         self.store.run(owner, move |rows| rows.thread(id)).await
     }
 
-    /// Stores a new thread; `false` if its id exists or there are too many.
+    /// Stores a new thread; `false` if its id exists.
     pub(super) async fn add_thread(&self, owner: &Arc<str>, thread: &Thread) -> ApiResult<bool> {
-        let (thread, max) = (thread.clone(), self.port.limits.agent_connect_threads);
-        let insert = self
-            .store
-            .run(owner, move |rows| rows.insert_thread(&thread, max));
-        insert.await
+        let thread = thread.clone();
+        let insert = move |rows: &Rows<'_>| rows.insert_thread(&thread);
+        self.store.run(owner, insert).await
     }
 
     /// The part of a setup that is stored with the thread, to reopen its session.
@@ -54,10 +53,9 @@ impl Hub {
         let mut thread = new_thread(wanted.id.unwrap_or_else(Uuid::new_v4), setup);
         thread.metadata = wanted.metadata;
         if !self.add_thread(owner, &thread).await? {
-            return match self.thread(owner, thread.id).await {
-                Ok(known) if wanted.if_exists == IfExists::DoNothing => Ok(known),
-                Ok(_) => Err(ApiError::conflict("a thread of this id exists")),
-                Err(_) => Err(too_many()),
+            return match wanted.if_exists {
+                IfExists::DoNothing => self.thread(owner, thread.id).await,
+                IfExists::Raise => Err(ApiError::conflict("a thread of this id exists")),
             };
         }
         if let Some(conn) = only(&self.agents.usable_by(&requester.principal)) {
@@ -120,14 +118,12 @@ impl Hub {
             *new = Some(OpenSession { on: open.on, id });
         }
         (thread.id, thread.created_at, thread.updated_at) = (copy, now(), now());
-        if !self.add_thread(owner, &thread).await? {
-            return Err(too_many());
-        }
-        let copy_turns = self.store.run(owner, move |rows| {
+        let insert = self.store.run(owner, move |rows| {
+            rows.insert_thread(&thread)?;
             rows.copy_turns(id, copy)?;
             rows.thread(copy)
         });
-        copy_turns.await
+        insert.await
     }
 
     /// The agent for a thread: the one that has its session, or the default one.
@@ -228,12 +224,16 @@ impl Hub {
                 if self.is_run_session(&session) {
                     continue;
                 }
-                let (of, max) = (link.agent.id, self.port.limits.agent_connect_threads);
+                let of = link.agent.id;
                 let thread = listed_thread(of, &session, listed);
                 let insert = self.store.run(owner, move |rows| {
-                    Ok(!rows.has_session(of, &session)? && rows.insert_thread(&thread, max)?)
+                    Ok(!rows.has_session(of, &session)? && rows.insert_thread(&thread)?)
                 });
-                insert.await?;
+                match insert.await {
+                    // What its agent says of it is too long.
+                    Err(fault) if fault.status == 422 => {}
+                    inserted => drop(inserted?),
+                }
             }
             match page.get("nextCursor").filter(|cursor| cursor.is_string()) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
@@ -242,10 +242,6 @@ impl Hub {
         }
         Ok(())
     }
-}
-
-pub(super) fn too_many() -> ApiError {
-    ApiError::unavailable("too many threads are stored already")
 }
 
 /// A thread without messages.

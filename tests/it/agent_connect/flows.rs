@@ -244,7 +244,7 @@ fn private_addresses_are_called_only_when_allowed() {
 }
 
 /// The calls at a socket.
-fn calls_at(socket: std::net::TcpListener) -> mpsc::Receiver<Value> {
+pub(super) fn calls_at(socket: std::net::TcpListener) -> mpsc::Receiver<Value> {
     let (tx, calls) = mpsc::channel(8);
     tokio::spawn(answer_calls(TcpListener::from_std(socket).unwrap(), tx));
     calls

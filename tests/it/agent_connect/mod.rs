@@ -8,6 +8,7 @@ pub(crate) mod principals;
 mod remote;
 mod sessions;
 mod several;
+mod shares;
 mod stage;
 mod vectors;
 
