@@ -1,9 +1,15 @@
 //! HTTP/1.1 for a person and the tools of this machine: serves the routers of the viewer and the
 //! admin listener.
+//!
+//! When there are too many connections, the oldest one of the user with the most is closed, and no
+//! new one waits: health checks are answered whatever others keep open.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use axum::middleware;
 use axum::{Extension, Router};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -12,16 +18,22 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use crate::jsonrpc::Limits;
-use crate::transport::http::{accept_sockets, http_server};
+use crate::panics::{self, Place, SharedMutex};
+use crate::transport::http::port::socket::Socket as StalledSocket;
+use crate::transport::http::{accept_sockets, answer, http_server};
 use crate::transport::owner;
 
-/// Connections at a time. A browser opens six.
-const MAX_CONNECTIONS: usize = 32;
+/// Connections at a time. A browser opens six. Each new one finds a place, and one that has a place
+/// is not closed before as many others have come.
+const MAX_CONNECTIONS: usize = 256;
+
+/// That there were too many connections is logged once.
+static REPORTED: Once = Once::new();
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The user of a program that has sent a request over TCP, where the system can report it.
+/// The user of a program that has sent a request, where the system can report it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientUser(pub(super) Option<u32>);
 
@@ -35,6 +47,9 @@ pub(super) enum Socket {
 /// A connection, to or from.
 pub(super) type Stream = Either<TcpStream, UnixStream>;
 
+/// The open connections, the oldest first: their users, and what closes them.
+type Connections = SharedMutex<Vec<(Option<u32>, CancellationToken)>>;
+
 impl Socket {
     async fn accept(&self) -> io::Result<Stream> {
         match self {
@@ -47,31 +62,70 @@ impl Socket {
 fn user_of(stream: &Stream) -> Option<u32> {
     match stream {
         Either::Left(tcp) => owner::of_socket(tcp.peer_addr().ok()?, tcp.local_addr().ok()?),
-        Either::Right(_) => None,
+        Either::Right(unix) => Some(unix.peer_cred().ok()?.uid()),
     }
+}
+
+/// Adds a connection of a user; if there are too many, closes another one.
+fn add(open: &Connections, user: Option<u32>, stop: &CancellationToken) -> CancellationToken {
+    let mut open = open.lock();
+    open.retain(|(_, stop)| !stop.is_cancelled());
+    if open.len() >= MAX_CONNECTIONS {
+        let mut held: HashMap<Option<u32>, usize> = HashMap::new();
+        for (user, _) in open.iter() {
+            *held.entry(*user).or_default() += 1;
+        }
+        let most = held.values().max().copied();
+        if let Some(at) = open
+            .iter()
+            .position(|(user, _)| held.get(user).copied() == most)
+        {
+            let (user, stop) = open.remove(at);
+            stop.cancel();
+            REPORTED.call_once(|| {
+                tracing::warn!(
+                    ?user,
+                    "too many connections to the admin listener or the viewer; the oldest are closed"
+                );
+            });
+        }
+    }
+    let new = stop.child_token();
+    open.push((user, new.clone()));
+    new
 }
 
 /// Serves `router` until `stop`.
 pub(super) async fn serve(socket: Socket, router: Router, stop: CancellationToken) {
-    let builder = http_server(&Limits::default(), HEAD_TIMEOUT).http1_only();
-    let serve = |stream, permit| {
-        let (builder, stop) = (builder.clone(), stop.clone());
+    let limits = Limits::default();
+    let builder = http_server(&limits, HEAD_TIMEOUT).http1_only();
+    let open = Arc::new(Connections::default());
+    let serve = |stream: Stream, permit| {
+        let user = user_of(&stream);
+        let (builder, stop) = (builder.clone(), add(&open, user, &stop));
         let router = router
             .clone()
-            .layer(Extension(ClientUser(user_of(&stream))));
-        tokio::spawn(async move {
+            .layer(middleware::from_fn(|request, next| {
+                answer(Place::Admin, request, next)
+            }))
+            .layer(Extension(ClientUser(user)));
+        let socket = StalledSocket::new(stream, limits.http_write_timeout);
+        let served = async move {
+            let _leaves = stop.clone().drop_guard();
             let service = TowerToHyperService::new(router);
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let connection = builder.serve_connection(TokioIo::new(socket), service);
             // A client that closes early is not an error.
             stop.run_until_cancelled(connection).await;
             drop(permit);
-        });
+        };
+        tokio::spawn(panics::confine(Place::Admin, Box::pin(served)));
     };
     // No descriptors left, or the client has gone: the next accept may succeed.
     let ignore = |_error| {};
+    // One more than stay open: the one that is closed for it.
     accept_sockets(
         || socket.accept(),
-        MAX_CONNECTIONS,
+        MAX_CONNECTIONS + 1,
         stop.cancelled(),
         ignore,
         serve,

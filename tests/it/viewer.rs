@@ -12,7 +12,7 @@ use acp_relay::recording::write::{self, FrameInfo, Stamp};
 use acp_relay::recording::{EventKind, Header, Passed, Payload, PeerInfo, pack};
 use serde_json::{Value, json};
 
-use crate::support::http::{Caller, Reply};
+use crate::support::http::{Caller, Reply, unread_sockets};
 use crate::support::link::run;
 use crate::support::program::relay;
 
@@ -773,6 +773,17 @@ fn every_answer_has_the_security_headers() {
             assert_eq!(answer.field(name), value, "{path}");
         }
     }
+}
+
+#[test]
+fn the_page_is_answered_while_many_sockets_are_not_read() {
+    let folder = recorded();
+    let viewer = Viewer::of(folder.path());
+    let unread = unread_sockets(&viewer.caller.host, &viewer.path);
+    for _ in 0..3 {
+        assert_eq!(viewer.ask("").status, 200);
+    }
+    drop(unread);
 }
 
 #[test]

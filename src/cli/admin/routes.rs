@@ -12,11 +12,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use parking_lot::RwLock;
 use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::auth::origin::OriginPolicy;
 use crate::observe::metrics::{AdminRefusal, ConversationStats, Metrics};
+use crate::panics::{self, Place};
 use crate::viewer::{self, Viewer, ViewerAccess};
 
 /// Prometheus' text format.
@@ -42,6 +45,8 @@ pub(super) struct Shared {
     pub(super) origins: Option<OriginPolicy>,
     /// The viewer of recordings, and the secret in its address.
     pub(super) viewer: Option<(ViewerAccess, Viewer)>,
+    /// Held while metrics or the status are written.
+    pub(super) rendering: Arc<Mutex<()>>,
 }
 
 /// All routes, those of the viewer of recordings included if there is one.
@@ -104,7 +109,25 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     if shared.stop.is_cancelled() {
         shared.metrics.drain(now);
     }
-    ([(CONTENT_TYPE, TEXT_FORMAT)], shared.metrics.scrape(now))
+    render(shared, TEXT_FORMAT, |shared| {
+        shared.metrics.scrape(Instant::now())
+    })
+    .await
+}
+
+/// Answers with a text that takes a while to write: one at a time, in another thread, so that
+/// nothing waits for it but such requests.
+async fn render(
+    shared: Arc<Shared>,
+    kind: &'static str,
+    write: impl FnOnce(&Shared) -> String + Send + 'static,
+) -> Result<impl IntoResponse, StatusCode> {
+    let rendering = Arc::clone(&shared.rendering);
+    let _turn = rendering.lock().await;
+    let written = spawn_blocking(move || panics::catch(Place::Admin, || write(&shared))).await;
+    let fault = StatusCode::INTERNAL_SERVER_ERROR;
+    let text = written.ok().flatten().ok_or(fault)?;
+    Ok(([(CONTENT_TYPE, kind)], text))
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
@@ -117,6 +140,10 @@ async fn started(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
 
 /// The state of the relay, without bodies and secrets.
 async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    render(shared, JSON, status_text).await
+}
+
+fn status_text(shared: &Shared) -> String {
     let now = Instant::now();
     let metrics = &shared.metrics;
     let pair = |[client, agent]: [u64; 2]| json!({"client": client, "agent": agent});
@@ -151,5 +178,5 @@ async fn status(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
         "connections_total": metrics.conversations(),
         "connections": connections,
     });
-    ([(CONTENT_TYPE, JSON)], format!("{status}\n"))
+    format!("{status}\n")
 }

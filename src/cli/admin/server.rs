@@ -115,6 +115,7 @@ impl Admin {
             stop: asked,
             origins: port.map(OriginPolicy::own_pages),
             viewer,
+            rendering: Arc::default(),
         });
         let end = CancellationToken::new();
         let drained = Arc::clone(&shared);

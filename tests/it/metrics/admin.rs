@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::stage::{Relay, wait};
-use crate::support::http::Caller;
+use crate::support::http::{Caller, unread_sockets};
 use crate::support::program::{relay, run};
 
 #[test]
@@ -102,6 +102,18 @@ fn metrics_and_status_have_no_body_and_no_secret() {
     assert_eq!(status["connections"][0]["turns"], 1);
     assert_eq!(status["connections"][0]["sessions"], 1);
     assert_eq!(status["connections"][0]["agent"], "default");
+}
+
+#[test]
+fn health_is_answered_while_many_sockets_are_not_read() {
+    let relay = Relay::start(&[]);
+    let unread = unread_sockets(&relay.admin, "/metrics");
+    for _ in 0..3 {
+        let health = relay.command(&["health"]);
+        assert_eq!(health.status.code(), Some(0), "{health:?}");
+        assert_eq!(relay.get("/healthz").status, 200);
+    }
+    drop(unread);
 }
 
 #[test]

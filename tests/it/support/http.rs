@@ -98,6 +98,20 @@ pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8(head).unwrap()
 }
 
+/// More sockets than the admin listener or a viewer serves at a time. Each has sent requests for a
+/// path until nothing more was accepted, and reads no answer.
+pub(crate) fn unread_sockets(address: &str, path: &str) -> Vec<std::net::TcpStream> {
+    let requests = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").repeat(500);
+    let socket = |_| {
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        // One that was closed for a later one is no failure.
+        let _ = std::io::Write::write_all(&mut socket, requests.as_bytes());
+        socket
+    };
+    (0..300).map(socket).collect()
+}
+
 impl Caller {
     /// Over HTTP/1.1, to the listener at `address`.
     pub(crate) fn to(address: &str) -> Self {

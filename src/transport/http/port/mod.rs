@@ -11,7 +11,7 @@ pub(in crate::transport::http) mod credentials;
 mod listener;
 pub(crate) mod refusal;
 pub(in crate::transport::http) mod shared;
-pub(in crate::transport::http) mod socket;
+pub(crate) mod socket;
 
 pub(crate) use admission::handle;
 pub(crate) use listener::{HttpService, ServeBeside, StartedService, bind};

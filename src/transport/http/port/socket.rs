@@ -1,4 +1,4 @@
-//! A socket under HTTP, in clear or with TLS, that fails when the peer reads nothing for
+//! A socket under HTTP, of any kind, that fails when the peer reads nothing for
 //! `Limits::http_write_timeout`. A WebSocket takes the stream out and checks that by itself.
 //!
 //! A client that is refused in the middle of a long body continues to write, because most clients
@@ -22,8 +22,8 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// A client's socket.
 #[derive(Debug)]
-pub(in crate::transport::http) struct Socket {
-    pub(in crate::transport::http) stream: Stream,
+pub(crate) struct Socket<S = Stream> {
+    pub(in crate::transport::http) stream: S,
     stall: Duration,
     /// Runs while the peer reads nothing.
     stall_timer: Option<Pin<Box<Sleep>>>,
@@ -36,8 +36,8 @@ pub(in crate::transport::http) struct Socket {
 /// The stream under it: TCP in clear, or TLS.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-impl Socket {
-    pub(super) fn new(stream: Stream, stall: Duration) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    pub(crate) fn new(stream: S, stall: Duration) -> Self {
         Self {
             stream,
             stall,
@@ -68,7 +68,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
