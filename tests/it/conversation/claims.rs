@@ -95,11 +95,11 @@ fn a_request_waits_for_the_claim_of_the_session_that_it_names() {
         "{message}"
     );
     // No reader may take another session than the one that is claimed.
-    for params in [
-        r#"{"sessionId":"s","sessionId":"other"}"#,
-        r#"{"sessionId":"s","session\u0049d":"other"}"#,
-        r#"{"sessionId":"s","session_id":"other"}"#,
-        r#"{"SessionID":"other"}"#,
+    for (params, code) in [
+        (r#"{"sessionId":"s","sessionId":"other"}"#, -32600),
+        (r#"{"sessionId":"s","session\u0049d":"other"}"#, -32600),
+        (r#"{"sessionId":"s","session_id":"other"}"#, -32053),
+        (r#"{"SessionID":"other"}"#, -32053),
     ] {
         let text =
             format!(r#"{{"jsonrpc":"2.0","id":4,"method":"session/load","params":{params}}}"#);
@@ -107,7 +107,7 @@ fn a_request_waits_for_the_claim_of_the_session_that_it_names() {
         play.core
             .handle_frame(Side::Client, frame, play.now, &mut play.out);
         let [client, agent] = play.received();
-        assert_eq!(client[0]["error"]["code"], -32053, "{params}");
+        assert_eq!(client[0]["error"]["code"], code, "{params}");
         assert!(
             agent.is_empty() && play.core.next_claim().is_none(),
             "{params}"
@@ -170,14 +170,16 @@ fn a_session_that_is_closed_deleted_or_not_entered_is_given_up() {
 #[test]
 fn a_batch_and_a_table_with_other_names_pass_no_session_unclaimed() {
     let limits = Arc::new(Limits::default());
-    let versions =
-        DialectOptions::default().with_versions(limits, VersionPolicies::default(), [None; 2]);
     let mut library = Library::builtin();
     let table = json!({"format": 1, "dialect": "own", "title": "T",
         "method": {"open": {"is": "session/load", "members": {"chat": "sessionId"}}}});
     library.add("own.json", &table.to_string()).unwrap();
     let named = DialectChoice::Named("own".to_owned());
-    let own = DialectOptions::new(&Arc::new(library), &named, &DialectChoice::Canonical).unwrap();
+    let (library, plain) = (Arc::new(library), DialectChoice::Canonical);
+    let own = DialectOptions::new(&library, &named, &plain).unwrap();
+    let versions = DialectOptions::new(&library, &plain, &plain)
+        .unwrap()
+        .with_versions(limits, VersionPolicies::default(), [None; 2]);
     let load = json!({"sessionId": "s", "cwd": "/", "mcpServers": []});
     let batch = json!([request(1, "session/resume", &load)]);
     let renamed = request(

@@ -152,23 +152,39 @@ fn an_untranslatable_notification_passes_and_is_counted() {
     assert_eq!(exchange.counts(), ["agent untranslatable mishaps/deep 1"]);
 }
 
-/// The list on the message path matches the schema.
+/// The lists on the message path match the schemas and the built-in tables.
 #[test]
 fn known_methods_are_those_of_the_schema() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/acp/acp-v1.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-    let definitions = schema["$defs"].as_object().unwrap().values();
-    let methods: Vec<&str> = definitions
-        .filter_map(|one| one["x-method"].as_str())
-        .collect();
-    assert!(methods.len() > 20);
-    for method in &methods {
+    let read = |file: &str| {
+        let path = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    let methods = |file| -> Vec<String> {
+        let schema: Value = serde_json::from_str(&read(file)).unwrap();
+        let definitions = schema["$defs"].as_object().unwrap().values();
+        let named = definitions.filter_map(|one| one["x-method"].as_str());
+        named.map(str::to_owned).collect()
+    };
+    let stable = methods("src/acp/acp-v1.schema.json");
+    let draft = methods("src/acp/acp-v2-draft.schema.json");
+    assert!(stable.len() > 20 && draft.len() > 20);
+    for method in &stable {
         assert!(is_known(method), "{method}");
     }
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/dialect/methods.rs");
-    let source = std::fs::read_to_string(source).unwrap();
-    for name in source.split('"').skip(1).step_by(2) {
-        assert!(methods.contains(&name), "{name} is not in the schema");
+    let source = read("src/dialect/methods.rs");
+    let (canonical, others) = source.split_once("const OTHERS").unwrap();
+    let names = |list: &str| -> Vec<String> {
+        let names = list.split('"').skip(1).step_by(2);
+        names.map(str::to_owned).collect()
+    };
+    for name in names(canonical) {
+        assert!(stable.contains(&name), "{name} is not in the schema");
+    }
+    let tables = ["kiro", "overseer-app", "grok"].map(|name| read(&format!("mappings/{name}.json")));
+    for name in names(others) {
+        let quoted = format!("\"{name}\"");
+        let is_read = tables.iter().any(|table| table.contains(&quoted));
+        assert!(draft.contains(&name) || is_read, "{name} is not defined");
     }
     assert!(is_known("_anything") && !is_known("anything"));
 }
