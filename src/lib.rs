@@ -2,6 +2,7 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
 pub mod docs;
+pub mod panics;
 pub mod jsonrpc;
 pub mod acp;
 pub mod dialect;

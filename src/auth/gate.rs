@@ -7,13 +7,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use super::token::Digest;
 use super::{
     AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeySource, Keys, PassSource,
     Principal, RejectReason,
 };
+use crate::panics::SharedMutex;
 
 /// Decides which clients are admitted.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ struct Inner {
     keys: Arc<RwLock<Arc<Keys>>>,
     source: OnceLock<Arc<dyn KeySource>>,
     passes: OnceLock<Arc<dyn PassSource>>,
-    attempts: Mutex<FailedAttempts>,
+    attempts: SharedMutex<FailedAttempts>,
     events: OnceLock<Arc<dyn AuthEvents>>,
     anonymous: Arc<Principal>,
     user: Arc<Principal>,
@@ -127,7 +128,7 @@ impl Gate {
 
     fn with_keys(rules: GateRules, keys: Arc<RwLock<Arc<Keys>>>) -> Self {
         Self(Arc::new(Inner {
-            attempts: Mutex::new(FailedAttempts::new(rules.failures)),
+            attempts: SharedMutex::new(FailedAttempts::new(rules.failures)),
             source: OnceLock::new(),
             passes: OnceLock::new(),
             events: OnceLock::new(),

@@ -15,6 +15,7 @@ use super::{
     exit, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes, replay,
     serve, shell, short_help, status, stderr, token, top, try_agent,
 };
+use crate::panics;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -44,9 +45,9 @@ Examples:
 Exit codes: 0 success; 1 `check`, `dialect check`, `dialect test`, `translate` or `inspect` found
 something wrong, `test`, `replay client` or `bisect` a difference; 64 usage; 65 faulty mapping table or
 settings of an editor; 66 unreadable file; 68 unknown host; 69 peer, program or port not available;
-71 system; 73 socket file, settings of an editor or (`--record-strict`) recording; 75 stopped before
-the agent was reached, or asked twice to stop; 76 protocol; 77 not permitted; 78 faulty configuration
-file.
+70 fault of the relay; 71 system; 73 socket file, settings of an editor or (`--record-strict`)
+recording; 75 stopped before the agent was reached, or asked twice to stop; 76 protocol; 77 not
+permitted; 78 faulty configuration file.
 `connect`, and `serve` on stdio:, return the agent's exit code where they know it (128 + n after
 signal n); 76 after an agent that ended with 0 before it answered a request.";
 
@@ -162,6 +163,7 @@ pub fn run() -> ExitCode {
     if let Some(code) = processes::watchdog() {
         return code;
     }
+    panics::install(exit::report_panic);
     let code = execute();
     stderr::flush();
     code

@@ -31,6 +31,8 @@ pub(super) const NO_INPUT: u8 = 66;
 pub(super) const NO_HOST: u8 = 68;
 /// A peer, program or port is not available (`EX_UNAVAILABLE`).
 pub(super) const UNAVAILABLE: u8 = 69;
+/// A fault of the relay itself (`EX_SOFTWARE`).
+pub(super) const SOFTWARE: u8 = 70;
 /// The operating system reported an error (`EX_OSERR`).
 pub(super) const SYSTEM: u8 = 71;
 /// A socket file or a recording cannot be created (`EX_CANTCREAT`).
@@ -57,6 +59,12 @@ pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
 /// From now on, errors are printed as the lines of a JSON log.
 pub(super) fn print_json() {
     IS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Prints why the process ends at once.
+pub(super) fn report_panic(why: &str) {
+    let _ = fail(SOFTWARE, &why);
+    stderr::flush();
 }
 
 /// The same for an endpoint that could not be opened.
@@ -94,6 +102,10 @@ pub(super) fn of_end(
 ) -> ExitCode {
     if stop.forced.is_cancelled() {
         return ExitCode::from(STOPPED);
+    }
+    if end.cause == Cause::Panicked {
+        let fault = "a fault of this relay has ended the conversation; please report it";
+        return fail(SOFTWARE, &fault);
     }
     if strict && end.counts.note("unrecorded") > 0 {
         return ExitCode::from(CANNOT_CREATE);

@@ -3,9 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::auth::RateLimit;
+use crate::panics::SharedMutex;
 
 /// A rate limit of lines that counts those left out.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(super) struct LineLimit {
 
 /// Limits one kind of warning to a line a second.
 #[derive(Debug)]
-pub(super) struct LimitedWarning(Mutex<LineLimit>);
+pub(super) struct LimitedWarning(SharedMutex<LineLimit>);
 
 impl LineLimit {
     /// Allows `burst` lines at once, and one after each `interval`.
@@ -54,6 +53,6 @@ impl LimitedWarning {
 
 impl Default for LimitedWarning {
     fn default() -> Self {
-        Self(Mutex::new(LineLimit::new(Duration::from_secs(1), 1)))
+        Self(SharedMutex::new(LineLimit::new(Duration::from_secs(1), 1)))
     }
 }

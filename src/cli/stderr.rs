@@ -12,13 +12,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::log_redaction::LineRedactor;
 use super::progress;
 use super::rate_limit::LineLimit;
+use crate::panics::SharedMutex;
 
 /// Most lines in the queue. More are dropped and counted.
 const LINES: usize = 1024;
@@ -40,7 +40,8 @@ const FLUSH_POLL: Duration = Duration::from_millis(1);
 static STDERR: OnceLock<Stderr> = OnceLock::new();
 
 /// The rate limit of the log; `None` if it is not limited.
-static LOG_LIMIT: Mutex<Option<LineLimit>> = Mutex::new(Some(LineLimit::new(INTERVAL, BURST)));
+static LOG_LIMIT: SharedMutex<Option<LineLimit>> =
+    SharedMutex::new(Some(LineLimit::new(INTERVAL, BURST)));
 
 /// Lines never written: over the rate limit, and over the queue's limit.
 static MISSING: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];

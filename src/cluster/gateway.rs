@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
 use futures_util::{StreamExt as _, stream};
-use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep, timeout};
 use uuid::Uuid;
@@ -24,6 +23,7 @@ use super::sessions::{SessionDirectory, SessionRecord};
 use super::ticket::{Claims, Purpose, Signer};
 use crate::auth::{ONLY_AGENT, Principal};
 use crate::jsonrpc::{Limits, printable};
+use crate::panics::SharedMutex;
 use crate::transport::{
     ConnectFuture, Dial, Endpoint, HttpEndpoint, Link, Links, OpenError, OpenErrorKind, Peer,
     Setup, connect_link, current_time, websocket,
@@ -52,7 +52,7 @@ pub struct Gateway {
     nats: Nats,
     bucket: kv::Store,
     signer: Signer,
-    directory: Mutex<Directory>,
+    directory: SharedMutex<Directory>,
     sessions: SessionDirectory,
     agents: watch::Sender<BTreeSet<String>>,
     direct: Setup,
@@ -83,7 +83,7 @@ impl Gateway {
             sessions: SessionDirectory::open(&nats).await?,
             nats,
             signer: settings.signer,
-            directory: Mutex::new(Directory::new(LEASE, settings.select)),
+            directory: SharedMutex::new(Directory::new(LEASE, settings.select)),
             agents: watch::Sender::new(BTreeSet::new()),
             direct: settings.direct,
         });

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::kv;
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -25,6 +24,7 @@ use super::sessions::{OwnedSessions, SessionDirectory};
 use super::ticket::{Claims, Purpose, Verifier};
 use crate::auth::{ONLY_AGENT, PassSource, Principal};
 use crate::jsonrpc::{Limits, printable};
+use crate::panics::SharedMutex;
 use crate::transport::process::Lease;
 use crate::transport::{
     AcceptFuture, Endpoint, IncomingLink, Link, LinkPlace, Links, ListenFuture, Listener,
@@ -61,7 +61,7 @@ pub struct Host {
     epoch: u64,
     settings: HostSettings,
     verifier: Verifier,
-    agents: Mutex<BTreeSet<String>>,
+    agents: SharedMutex<BTreeSet<String>>,
     is_draining: AtomicBool,
     changed: Notify,
     passes: Passes,
@@ -72,7 +72,7 @@ pub struct Host {
 
 /// The tokens for direct connections, each for one.
 #[derive(Debug, Default)]
-struct Passes(Mutex<HashMap<String, (Arc<Principal>, Instant)>>);
+struct Passes(SharedMutex<HashMap<String, (Arc<Principal>, Instant)>>);
 
 /// Accepts what gateways open.
 struct HostListener {
@@ -108,7 +108,7 @@ impl Host {
             epoch: 0,
             settings,
             verifier,
-            agents: Mutex::default(),
+            agents: SharedMutex::default(),
             is_draining: AtomicBool::new(true),
             changed: Notify::new(),
             passes: Passes::default(),

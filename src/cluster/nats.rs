@@ -8,11 +8,11 @@ use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::{self, ErrorCode, kv, stream};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::request::name_part;
+use crate::panics::SharedMutex;
 use crate::transport::{OpenError, OpenErrorKind};
 
 /// How long an entry of a bucket is valid without a renewal.
@@ -58,7 +58,7 @@ pub struct NatsSettings {
 pub struct Nats {
     pub(super) client: Client,
     /// Cancelled when the connection is lost that is open now.
-    lost: Arc<Mutex<CancellationToken>>,
+    lost: Arc<SharedMutex<CancellationToken>>,
     servers: String,
 }
 
@@ -88,7 +88,7 @@ impl Nats {
         let fail = |kind, what: String, remedy: &str| {
             OpenError::new(kind, &servers, what).with_remedy(remedy)
         };
-        let lost = Arc::<Mutex<CancellationToken>>::default();
+        let lost = Arc::new(SharedMutex::new(CancellationToken::new()));
         let events = Arc::clone(&lost);
         let mut options = ConnectOptions::new()
             .name(format!("acp-relay {}", settings.name))

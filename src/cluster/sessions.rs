@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::kv;
 use data_encoding::HEXLOWER;
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
@@ -25,6 +24,7 @@ use super::counts;
 use super::nats::{LEASE, Nats, RENEWAL, entries};
 use super::record::VERSION;
 use crate::auth::Principal;
+use crate::panics::SharedMutex;
 use crate::transport::OpenError;
 use crate::transport::process::Lease;
 
@@ -65,7 +65,7 @@ pub struct SessionRecord {
 pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
-    owned: Mutex<HashMap<String, Owned>>,
+    owned: SharedMutex<HashMap<String, Owned>>,
 }
 
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl OwnedSessions {
         Arc::new(Self {
             directory,
             host,
-            owned: Mutex::default(),
+            owned: SharedMutex::default(),
         })
     }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Agents, AuthMethod, Grant, Principal};
+use crate::panics::SharedMutex;
 
 /// How long a ticket is valid, in seconds.
 const VALID: u64 = 30;
@@ -94,7 +94,7 @@ pub struct Verifier {
     trust: PathBuf,
     host: String,
     /// The nonces of valid tickets that were used, and until when they are valid.
-    used: Mutex<HashMap<String, u64>>,
+    used: SharedMutex<HashMap<String, u64>>,
 }
 
 /// Why a ticket is not accepted.
@@ -220,7 +220,7 @@ impl Verifier {
         Ok(Self {
             trust,
             host,
-            used: Mutex::default(),
+            used: SharedMutex::default(),
         })
     }
 

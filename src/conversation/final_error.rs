@@ -135,6 +135,25 @@ impl Conversation {
         }
     }
 
+    /// After a panic: queues an error for each request of the client that is open, or is in
+    /// `current`, the frame that was being handled, and closes the client. Only the open requests
+    /// are read of the state.
+    pub fn answer_after_panic(&self, current: Option<&Frame>, out: &mut Outbox) {
+        let request_in = |frame: &Frame| match scan(frame, &self.limits) {
+            Scanned::Message(at) if at.kind == Kind::Request => Some(at.id(frame).to_owned()),
+            _ => None,
+        };
+        let pending = &self.pending[Side::Client as usize];
+        let unread = self.held.frames().chain(current).filter_map(request_in);
+        let unread = unread.filter(|id| pending.get(id.as_id()).is_none());
+        let message = "a fault of the relay has ended the conversation; its log has the place";
+        let reason = Reason::new(reply::PEER_LOST, message).delivered(Delivered::Unknown);
+        for id in pending.iter().map(|(id, _)| id.clone()).chain(unread) {
+            out.send(Side::Client, reply::error(id.as_id(), &reason));
+        }
+        out.close(Side::Client, CloseReason::PeerFailed);
+    }
+
     /// Clears the lane to a side that is gone. It is not written any more, and the other side is
     /// not read while the lane is full. Requests for the agent will be answered; the rest is noted.
     pub(super) fn take_unsent(&mut self, to: Side, out: &mut Outbox) {

@@ -22,6 +22,11 @@ impl HeldInput {
         self.0.pop_front()
     }
 
+    /// The frames that wait.
+    pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.0.iter().map(|(frame, _)| frame)
+    }
+
     /// Whether no more is taken.
     pub(super) fn is_full(&self) -> bool {
         let weight = || {

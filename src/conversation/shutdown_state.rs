@@ -18,6 +18,8 @@ pub enum Cause {
     Stopped,
     /// The conversation has to be recorded and could not be any more.
     Unrecorded,
+    /// A panic of the relay.
+    Panicked,
     /// A side broke the rules too often, or in a way that cannot be followed any more.
     Violation(Side),
 }

@@ -32,6 +32,23 @@ impl Side {
         }
     }
 
+    /// That of two things that belongs to this side: the first is the client's.
+    #[must_use]
+    pub const fn of<T>(self, [client, agent]: &[T; 2]) -> &T {
+        match self {
+            Self::Client => client,
+            Self::Agent => agent,
+        }
+    }
+
+    /// The same, to change it.
+    pub const fn of_mut<T>(self, [client, agent]: &mut [T; 2]) -> &mut T {
+        match self {
+            Self::Client => client,
+            Self::Agent => agent,
+        }
+    }
+
     /// The word used in logs and errors: `client` or `agent`.
     #[must_use]
     pub const fn name(self) -> &'static str {

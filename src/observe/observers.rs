@@ -37,6 +37,19 @@ impl Observers {
         }
     }
 
+    /// Takes all of them; what has been counted stays, too.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let counts = self.counts.clone();
+        std::mem::replace(
+            self,
+            Self {
+                counts,
+                ..Self::default()
+            },
+        )
+    }
+
     /// What any of them needs.
     #[must_use]
     pub fn needs(&self) -> Needs {

@@ -15,9 +15,10 @@ use super::writer::{Writer, Written};
 use super::{ConnectRefusal, End};
 use crate::conversation::{Cause, Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
 use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Limits, Side};
+use crate::jsonrpc::{Frame, Limits, Side};
 use crate::link::Retention;
 use crate::observe::{Event, Observers};
+use crate::panics::{self, Place};
 use crate::policy::MessagePolicy;
 use crate::transport::{
     FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, SessionClaims, StopStep,
@@ -120,19 +121,15 @@ pub fn run(
         ],
         unrecorded: stop.unrecorded.clone(),
         stopped: [false; 2],
+        current: None,
+        has_failed: false,
     };
     poll_fn(move |cx| {
-        let end = relay.poll(cx);
-        if relay.counts_time {
-            let sides = [Side::Client, Side::Agent];
-            let waits = sides.map(|side| relay.outbox.waiting_bytes(side));
-            relay.observers.on_event(&Event::Queued(waits));
-            let away = sides.map(|side| relay.holds[side as usize].away());
-            let away = away.map(|away| away.map(|(since, bytes)| (since.into_std(), bytes)));
-            relay.observers.on_event(&Event::Away(away));
-        }
-        relay.observers.flush();
-        end
+        let turn = match relay.has_failed {
+            true => None,
+            false => panics::catch(Place::Conversation, || relay.turn(cx)),
+        };
+        turn.unwrap_or_else(|| relay.poll_failed(cx))
     })
 }
 
@@ -180,9 +177,69 @@ struct RelayLoop {
     stops: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     unrecorded: CancellationToken,
     stopped: [bool; 2],
+    /// The client's frame that is being handled.
+    current: Option<Frame>,
+    /// After a panic, only errors are sent to the client.
+    has_failed: bool,
 }
 
 impl RelayLoop {
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let end = self.poll(cx);
+        if self.counts_time {
+            let sides = [Side::Client, Side::Agent];
+            let waits = sides.map(|side| self.outbox.waiting_bytes(side));
+            self.observers.on_event(&Event::Queued(waits));
+            let away = sides.map(|side| self.holds[side as usize].away());
+            let away = away.map(|away| away.map(|(since, bytes)| (since.into_std(), bytes)));
+            self.observers.on_event(&Event::Away(away));
+        }
+        self.observers.flush();
+        end
+    }
+
+    /// After a panic: sends the client an error for each open request, and ends.
+    fn poll_failed(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let sent = panics::catch(Place::Conversation, || {
+            if !mem::replace(&mut self.has_failed, true) {
+                self.end_others();
+            }
+            self.send_errors(cx)
+        });
+        match sent {
+            Some(Poll::Pending) => Poll::Pending,
+            _ => Poll::Ready(self.end(Cause::Panicked)),
+        }
+    }
+
+    /// Queues the errors for the client, and ends the agent and the observers.
+    fn end_others(&mut self) {
+        let current = self.current.take();
+        self.conversation
+            .answer_after_panic(current.as_ref(), &mut self.outbox);
+        let now = Instant::now();
+        self.client_deadline = Some(now + OVERTIME);
+        let mut observers = self.observers.take();
+        self.restart = None;
+        self.readers[Side::Agent as usize] = Box::new(());
+        self.writers[Side::Agent as usize] = Writer::new(Side::Agent, Box::new(()));
+        self.holds[Side::Agent as usize] = Box::new(());
+        observers.on_event(&Event::Ended(&Cause::Panicked, now.into_std()));
+    }
+
+    fn send_errors(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let writer = &mut self.writers[Side::Client as usize];
+        while let Written::Some = writer.poll(cx, &mut self.outbox, &mut self.observers) {}
+        if writer.is_closed() && self.poll_closing(cx) {
+            return Poll::Ready(());
+        }
+        self.timer.set(self.closing.or(self.client_deadline));
+        match self.timer.poll(cx) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.idle = [false; 2];
         if let Some(longest) = self.holds[Side::Client as usize].longest() {
@@ -243,8 +300,11 @@ impl RelayLoop {
                         let is_relay = self.holds[side as usize].is_relay();
                         self.conversation.set_agent_is_relay(is_relay);
                     }
+                    self.current = (side == Side::Client).then(|| frame.clone());
+                    panics::panic_point("conversation", frame.as_bytes());
                     self.conversation
                         .handle_frame(side, frame, now, &mut self.outbox);
+                    self.current = None;
                     if let Some(envelope) = self.outbox.envelope() {
                         self.observers.on_event(&Event::Parsed(envelope));
                     }
@@ -575,7 +635,11 @@ impl RelayLoop {
             self.observers
                 .on_event(&Event::Ended(&cause, Instant::now().into_std()));
         }
-        closed.then(|| End {
+        closed.then(|| self.end(cause))
+    }
+
+    fn end(&mut self, cause: Cause) -> End {
+        End {
             cause,
             exit: self.conversation.exit(),
             lost: self.conversation.has_lost_agent(),
@@ -584,7 +648,7 @@ impl RelayLoop {
             refused: self.refused,
             client_error: self.client_error.take(),
             counts: self.observers.counts().clone(),
-        })
+        }
     }
 
     /// Reads what a closed client still sends; `true` when its link may be dropped.

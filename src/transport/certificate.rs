@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
@@ -17,6 +16,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::{Endpoint, OpenError, Tls, tls};
 use crate::auth::Certificate;
 use crate::jsonrpc::printable;
+use crate::panics::SharedMutex;
 
 /// Longest name of a client that is accepted, in bytes.
 const MAX_NAME: usize = 256;
@@ -26,7 +26,7 @@ pub(super) struct Certificates {
     at: Endpoint,
     tls: Tls,
     protocols: Vec<Vec<u8>>,
-    current: Mutex<Current>,
+    current: SharedMutex<Current>,
 }
 
 struct Current {
@@ -48,7 +48,7 @@ impl Certificates {
             at: at.clone(),
             tls: tls.clone(),
             protocols,
-            current: Mutex::new(Current { config, stamps }),
+            current: SharedMutex::new(Current { config, stamps }),
         })
     }
 

@@ -36,6 +36,7 @@ mod open_error;
 pub mod owner;
 mod pin;
 pub mod process;
+mod published;
 mod queued_link;
 pub mod registry;
 pub mod replay;
@@ -70,6 +71,7 @@ pub(crate) use open_error::CHECK_TOKEN;
 pub use open_error::{OpenError, OpenErrorKind};
 pub use pin::Pin;
 pub use process::Launch;
+pub(crate) use published::IS_PUBLISHED;
 pub(crate) use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
 #[cfg(feature = "cluster")]

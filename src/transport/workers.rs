@@ -24,10 +24,11 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::panics::SharedMutex;
 
 /// Minimum of the workers' upper bound; on larger machines it is two for each processor.
 const MIN_WORKERS: usize = 16;
@@ -47,7 +48,7 @@ pub struct Workers(Option<Arc<Pool>>);
 
 #[derive(Debug)]
 struct Pool {
-    workers: Mutex<Vec<Worker>>,
+    workers: SharedMutex<Vec<Worker>>,
     max: usize,
     end: CancellationToken,
     _ends: DropGuard,
@@ -67,7 +68,7 @@ impl Workers {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let end = CancellationToken::new();
         Self(Some(Arc::new(Pool {
-            workers: Mutex::default(),
+            workers: SharedMutex::default(),
             max: MIN_WORKERS.max(2 * processors),
             _ends: end.clone().drop_guard(),
             end,

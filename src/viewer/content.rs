@@ -71,10 +71,12 @@ impl Content {
                     && item.at + u64::from(item.length) - first.at <= BLOCK
             };
             let count = rest.iter().take_while(in_block).count().max(1);
-            rest[..count].to_vec()
+            rest.iter().take(count).copied().collect()
         };
-        let begin = items[0].at;
-        let bytes = self.span(&items[0], &items[items.len() - 1])?;
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            return Ok(Vec::new());
+        };
+        let (begin, bytes) = (first.at, self.span(first, last)?);
         let with_line = |item: Item| {
             let start = usize::try_from(item.at - begin).unwrap_or(usize::MAX);
             let end = start.saturating_add(item.length as usize);

@@ -143,14 +143,14 @@ impl RecordingLibrary {
         let mut state = self.state.lock();
         let state = &mut *state;
         for recording in found.into_iter().flatten() {
-            match state.known.get(&recording.name) {
-                Some(at) => state.recordings[*at] = recording,
-                None => {
-                    let at = state.recordings.len();
-                    state.known.insert(recording.name.clone(), at);
-                    state.recordings.push(recording);
-                }
+            let at = state.known.get(&recording.name);
+            if let Some(known) = at.and_then(|at| state.recordings.get_mut(*at)) {
+                *known = recording;
+                continue;
             }
+            let at = state.recordings.len();
+            state.known.insert(recording.name.clone(), at);
+            state.recordings.push(recording);
         }
         Ok(state.recordings.clone())
     }

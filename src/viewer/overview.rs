@@ -23,6 +23,7 @@ use super::index::Index;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
 use crate::jsonrpc::{Kind, Side};
+use crate::panics::{self, Place};
 use crate::recording::lint::Linter;
 use crate::recording::{
     Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, peer_name, unix_micros,
@@ -137,7 +138,7 @@ impl Overview {
             self.scan();
             let weak = Arc::downgrade(self);
             let thread = thread::Builder::new().name("overview".to_owned());
-            thread.spawn(move || keep(&weak))?;
+            thread.spawn(move || panics::catch(Place::Viewer, || keep(&weak)))?;
         }
         let table = self.table.lock();
         if let Some(error) = &table.error {
@@ -168,6 +169,7 @@ impl Overview {
     }
 
     /// Compares the rows with the files.
+    #[expect(clippy::indexing_slicing, reason = "indices it has made")]
     pub(super) fn scan(&self) {
         let begun = Instant::now();
         let mut table = self.table.lock();
@@ -207,6 +209,7 @@ impl Overview {
     }
 
     /// Reads the newest recording that has changed since it was read. Returns whether there is one.
+    #[expect(clippy::indexing_slicing, reason = "indices it has made")]
     fn read_next(&self) -> bool {
         let begun = Instant::now();
         let table = self.table.lock();
@@ -217,7 +220,10 @@ impl Overview {
         let (mut row, stamp) = (listed.row.clone(), listed.stamp);
         drop(table);
         if let Some(recording) = self.library.recording(row.id) {
-            row.read(&recording);
+            let read = panics::catch(Place::Viewer, || row.read(&recording));
+            if read.is_none() {
+                row.fault = Some("a fault of the viewer; the log has the place".to_owned());
+            }
         }
         let mut table = self.table.lock();
         let listed = &mut table.listed[row.id];
@@ -339,7 +345,7 @@ impl Row {
         self.facts = is_recording.then(|| Facts {
             turns: index.turns.len(),
             errors: index.errors,
-            findings: lint["total"].take(),
+            findings: lint.get_mut("total").map_or(Value::Null, Value::take),
             severity: (lint.pointer_mut("/rules/0/severity")).map_or(Value::Null, Value::take),
             length: index.length(),
             partial: whole.is_ok_and(|whole| !whole),
@@ -396,7 +402,7 @@ fn note_name(names: &mut [Option<String>; 2], event: &RecordedEvent) {
         Some(Kind::Result) => Side::Agent,
         _ => return,
     };
-    let name = &mut names[from as usize];
+    let name = from.of_mut(names);
     if name.is_none() && message.method.as_deref() == Some("initialize") {
         *name = (message.body.json()).and_then(|body| peer_name(from, &body, &["title", "name"]));
     }

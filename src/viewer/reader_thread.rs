@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::content::{Content, Progress};
+use crate::panics::{self, Place};
 use crate::recording::lint::Linter;
 use crate::recording::{Entry, Parsed, Recording, Tail, is_locked, open, unix_micros};
 
@@ -38,7 +39,13 @@ struct Lint {
 
 /// Reads and lints until the recording is closed.
 pub(super) fn read(content: &Weak<Content>, recording: Recording) {
-    if let Err(error) = follow(content, recording)
+    let fault = || {
+        Err(io::Error::other(
+            "a fault of the viewer; the log has the place",
+        ))
+    };
+    let read = panics::catch(Place::Viewer, || follow(content, recording));
+    if let Err(error) = read.unwrap_or_else(fault)
         && let Some(content) = content.upgrade()
     {
         content.progress.send_modify(|progress| {

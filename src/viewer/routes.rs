@@ -42,7 +42,9 @@ use super::side_by_side::compare;
 use super::{page, rows, search_all};
 use crate::acp::Schema;
 use crate::auth::origin::OriginPolicy;
+use crate::panics::{self, Place};
 use crate::recording::filter::Filter;
+use crate::transport::http::answer;
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);
@@ -200,7 +202,7 @@ pub fn router(
         let refused = refused.clone();
         async move {
             match admitted {
-                Ok(()) => next.run(request).await,
+                Ok(()) => answer(Place::Viewer, request, next).await,
                 Err(status) => {
                     refused();
                     (status, "this address is not ours\n").into_response()
@@ -271,7 +273,7 @@ async fn search(State(viewer): State<Viewer>, query: Query) -> Answer {
     let filter = filter(&query)?.ok_or_else(not_found)?;
     let permit = Arc::clone(&viewer.long).acquire_owned().await;
     let (sender, receiver) = mpsc::channel::<Bytes>(MAX_WAITING);
-    spawn_blocking(move || {
+    let work = move || {
         let _permit = permit;
         let ids = viewer.overview.newest_first().into_iter();
         let recordings = ids.filter_map(|id| Some((id, viewer.library.recording(id)?)));
@@ -280,7 +282,8 @@ async fn search(State(viewer): State<Viewer>, query: Query) -> Answer {
             // A receiver that is gone wants no more.
             let _ = sender.blocking_send(format!("{found}\n").into());
         });
-    });
+    };
+    spawn_blocking(|| panics::catch(Place::Viewer, work));
     let lines = unfold(receiver, |mut receiver| async {
         Some((Ok::<_, Infallible>(receiver.recv().await?), receiver))
     });
@@ -319,8 +322,8 @@ async fn dropped(State(viewer): State<Viewer>, request: Request) -> Answer {
         viewer.overview.scan();
         Ok(added)
     };
-    let added = spawn_blocking(work).await.map_err(io::Error::other);
-    let added = added.map_err(DropError::Io).and_then(|added| added);
+    let added = spawn_blocking(|| panics::catch(Place::Viewer, work)).await;
+    let added = added.ok().flatten().ok_or_else(fault)?;
     let added = added.map_err(|error| {
         let status = match error {
             DropError::Malformed(_) => StatusCode::BAD_REQUEST,
@@ -402,8 +405,8 @@ fn filter(query: &Query) -> Result<Option<Filter>, ErrorResponse> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, ErrorResponse> {
-    let done = spawn_blocking(work).await.map_err(io::Error::other);
-    done.and_then(|done| done).map_err(|error| {
+    let done = spawn_blocking(|| panics::catch(Place::Viewer, work)).await;
+    done.ok().flatten().ok_or_else(fault)?.map_err(|error| {
         let status = match error.kind() {
             io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
             io::ErrorKind::FileTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -416,6 +419,11 @@ async fn blocking<T: Send + 'static>(
 /// The JSON text that `work` returns, which reads files.
 async fn json(work: impl FnOnce() -> io::Result<String> + Send + 'static) -> Answer {
     Ok(respond(JSON, blocking(work).await?))
+}
+
+fn fault() -> ErrorResponse {
+    let why = "a fault of the viewer; the log has the place";
+    (StatusCode::INTERNAL_SERVER_ERROR, why.to_owned())
 }
 
 fn not_found() -> ErrorResponse {

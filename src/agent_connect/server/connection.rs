@@ -22,6 +22,7 @@ use crate::agent_connect::api::messages;
 use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Response};
 use crate::agent_connect::settings::ServedAgent;
 use crate::jsonrpc::{Frame, Limits};
+use crate::panics::SharedMutex;
 use crate::transport::http::port::Port;
 use crate::transport::{IncomingLink, Peer, PeerKind, Worker};
 
@@ -45,7 +46,7 @@ pub(super) struct AgentConnection {
     /// The last link, or why it could not be opened, and when. Locked while a link is opened, so
     /// that only one is.
     last: AsyncMutex<Option<(Instant, ApiResult<AgentLink>)>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<SharedMutex<State>>,
 }
 
 /// What is known of an agent, on any link.
@@ -80,7 +81,7 @@ pub(super) struct OpenSession {
 /// This end of a link.
 struct LinkEnd {
     context: Arc<AgentContext>,
-    agent: Arc<Mutex<State>>,
+    agent: Arc<SharedMutex<State>>,
     state: Mutex<LinkState>,
 }
 

@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::auth::{AuthMethod, Principal, RateLimit};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::{self, Reason};
+use crate::panics::SharedMutex;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -20,7 +19,7 @@ type Name = (AuthMethod, Arc<str>);
 
 /// The connected clients, by principal.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClientRegistry(Arc<Mutex<HashMap<Name, Count>>>);
+pub(super) struct ClientRegistry(Arc<SharedMutex<HashMap<Name, Count>>>);
 
 /// The counts of one principal.
 #[derive(Debug)]

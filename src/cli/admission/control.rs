@@ -5,7 +5,6 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rustix::process::geteuid;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -17,6 +16,7 @@ use crate::cli::state::StateError;
 use crate::cli::token::{Stamp, Store};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::reply::Reason;
+use crate::panics::SharedMutex;
 use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
 
 /// Time between two checks of the files.
@@ -49,7 +49,7 @@ struct TokenFiles {
     store: Store,
     names: Names,
     /// Their state when they were last read.
-    seen: Mutex<Option<Stamp>>,
+    seen: SharedMutex<Option<Stamp>>,
 }
 
 impl AdmissionControl {
@@ -107,7 +107,7 @@ impl AdmissionControl {
         // Clients admitted with a token may still be connected.
         let store = store.or_else(|| before?.store.clone());
         if let Some(store) = store.clone() {
-            let seen = Mutex::default();
+            let seen = SharedMutex::default();
             gate.set_source(Arc::new(TokenFiles { store, names, seen }));
         }
         let over = CancellationToken::new();

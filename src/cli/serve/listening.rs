@@ -17,8 +17,9 @@ use super::server::Server;
 use super::terminal;
 use crate::cli::admission::announce;
 use crate::cli::announcement::Announcement;
-use crate::cli::stderr;
+use crate::cli::{exit, stderr};
 use crate::observe::metrics::Transport;
+use crate::panics::{self, Place};
 use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
@@ -194,7 +195,9 @@ async fn accept_clients(
                 let (own, state) = (Arc::clone(&server), Arc::clone(&state.borrow()));
                 let worker = arrival.worker.clone();
                 let conversation = async move {
-                    let code = own.handle(arrival, &state, transport).await;
+                    let handled = Box::pin(own.handle(arrival, &state, transport));
+                    let code = panics::confine(Place::Conversation, handled).await;
+                    let code = code.unwrap_or(ExitCode::from(exit::SOFTWARE));
                     if let Some(report) = report {
                         // There is only one conversation on our stdio, so the channel has space.
                         let _ = report.try_send(code);

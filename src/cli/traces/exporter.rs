@@ -10,13 +10,14 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttp
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use super::http_client::OtlpClient;
 use super::options::{TraceConfig, TracesArgs};
 use crate::observe::traces::{ConversationInfo, ExportStats, SpanFactory, SpanSender, Tracer};
+use crate::panics::{SharedGuard, SharedMutex};
 use crate::transport::{Peer, PeerKind};
 
 /// The default service name (`OTEL_SERVICE_NAME`).
@@ -30,7 +31,7 @@ const LAST: Duration = Duration::from_secs(2);
 pub(in crate::cli) struct Traces(Arc<Inner>);
 
 struct Inner {
-    sender: Mutex<Option<SpanSender>>,
+    sender: SharedMutex<Option<SpanSender>>,
     maker: Arc<SpanFactory>,
     tally: Arc<ExportStats>,
     insert: bool,
@@ -92,7 +93,7 @@ impl Traces {
         });
         spawned.map_err(|error| fault(&error))?;
         Ok(Some(Self(Arc::new(Inner {
-            sender: Mutex::new(Some(sender)),
+            sender: SharedMutex::new(Some(sender)),
             maker: Arc::new(SpanFactory::new(env!("VERSION"))),
             tally,
             insert,
@@ -138,7 +139,7 @@ impl Traces {
         let _ = over.recv_timeout(LAST);
     }
 
-    fn sender(&self) -> MutexGuard<'_, Option<SpanSender>> {
+    fn sender(&self) -> SharedGuard<'_, Option<SpanSender>> {
         self.0.sender.lock()
     }
 }

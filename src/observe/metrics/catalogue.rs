@@ -80,7 +80,7 @@ catalogue! {
     ProcessSeries {
         connections: Counter "acp_relay_connections_total" [side: SIDES, transport: Transport::NAMES] "Connections that have carried a conversation.";
         connections_open: Gauge "acp_relay_connections_open" [side: SIDES, transport: Transport::NAMES] "Connections that carry a conversation now.";
-        closed: Counter "acp_relay_connections_closed_total" [side: SIDES, transport: Transport::NAMES, reason: Closing::NAMES] "Connections that have ended, by what ended their conversation first: client_left, agent_exited, agent_left, stopped, unrecorded (--record-strict), expelled.";
+        closed: Counter "acp_relay_connections_closed_total" [side: SIDES, transport: Transport::NAMES, reason: Closing::NAMES] "Connections that have ended, by what ended their conversation first: client_left, agent_exited, agent_left, stopped, unrecorded (--record-strict), panicked (a fault of the relay), expelled.";
         lasted: Histogram "acp_relay_connection_duration_seconds" [transport: Transport::NAMES] "Duration of conversations, by the transport of their client."
             [1., 10., 60., 300., 900., 3600., 14_400., 43_200., 86_400.];
         rejected: Counter "acp_relay_connections_rejected_total" [transport: Transport::NAMES, reason: RejectReason::NAMES] "Clients that were rejected before they had a conversation; over HTTP, their requests.";
@@ -162,6 +162,7 @@ catalogue! {
         Counter "acp_relay_recordings_pruned_total" [reason] "Recordings that were deleted: nothing was written to them for too long (age, --record-max-age), or all together were too large (total, --record-max-total).";
         Counter "acp_relay_redactions_total" [rule] "Values redacted in recordings, by the rule: the name of their place, a pointer of the user, their shape, or because they are text.";
         Counter "acp_relay_trace_spans_total" [outcome] "Spans that a collector accepted (exported) or not (failed), and those dropped because the queue was full (dropped).";
+        Counter "acp_relay_panics_total" [place] "Panics, which are faults of the relay, by what each of them ended: a conversation, a connection or request of a client (connection), a recording, a request of the viewer or of the admin listener. The log has the place in the source.";
         Counter "acp_relay_log_lines_lost_total" [reason] "Lines missing in the log: there were too many (flood), or stderr was not read in time (unread).";
         Gauge "process_start_time_seconds" [] "When the relay was started, in seconds since 1970.";
         Gauge "process_resident_memory_bytes" [] "Resident memory of the relay, without its agents. Linux only.";

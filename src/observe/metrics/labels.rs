@@ -31,6 +31,7 @@ names! {
         AgentLeft = "agent_left",
         Stopped = "stopped",
         Unrecorded = "unrecorded",
+        Panicked = "panicked",
         Expelled = "expelled",
     }
 }
@@ -107,6 +108,7 @@ impl Closing {
             Cause::AgentLeft => Self::AgentLeft,
             Cause::Stopped => Self::Stopped,
             Cause::Unrecorded => Self::Unrecorded,
+            Cause::Panicked => Self::Panicked,
             Cause::Violation(_) => Self::Expelled,
         }
     }

@@ -4,11 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use metrics::{Counter, Gauge, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::buckets::Buckets;
 use super::metric::{Metric, Type};
+use crate::panics::SharedMutex;
 
 const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None);
 
@@ -19,7 +19,7 @@ pub(super) struct Registry {
     recorder: PrometheusRecorder,
     exporter: PrometheusHandle,
     /// The histograms, in the order in which they were registered.
-    histograms: Mutex<Vec<Arc<Buckets>>>,
+    histograms: SharedMutex<Vec<Arc<Buckets>>>,
 }
 
 impl Registry {
@@ -39,7 +39,7 @@ impl Registry {
             catalogue,
             exporter: recorder.handle(),
             recorder,
-            histograms: Mutex::default(),
+            histograms: SharedMutex::default(),
         }
     }
 

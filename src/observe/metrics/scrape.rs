@@ -25,6 +25,7 @@ use super::stats::Parties;
 use crate::conversation::Method;
 use crate::link::LinkTotals;
 use crate::observe::recorder::PruneReason;
+use crate::panics;
 
 impl Metrics {
     /// All metrics, in Prometheus' text format 0.0.4.
@@ -93,6 +94,9 @@ impl Metrics {
         let spans = self.spans.get().map_or([0; 3], |spans| spans.read());
         for (outcome, count) in SPANS.iter().zip(spans) {
             registry.total("trace_spans_total", &[outcome], count);
+        }
+        for (place, count) in panics::Place::NAMES.iter().zip(panics::counts()) {
+            registry.total("panics_total", &[place], count);
         }
         let program = self.program.get();
         let lost = program.map_or([0; 2], |program| program.lost_lines());

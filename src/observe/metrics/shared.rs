@@ -21,6 +21,7 @@ use crate::jsonrpc::Side;
 use crate::link::{Attach, LinkEvents, LinkSource};
 use crate::observe::recorder::RecorderStats;
 use crate::observe::traces;
+use crate::panics::SharedMutex;
 
 /// The metrics of the process.
 #[derive(Debug)]
@@ -35,9 +36,9 @@ pub struct Metrics {
     pub(super) recorder: Arc<RecorderStats>,
     pub(super) spans: OnceLock<Arc<traces::ExportStats>>,
     pub(super) program: OnceLock<Arc<dyn GaugeSource>>,
-    pub(super) detached: Mutex<Vec<Weak<dyn LinkSource>>>,
-    pub(super) agents: Mutex<BTreeMap<String, Arc<AgentMetrics>>>,
-    pub(super) live: Mutex<BTreeMap<u64, Arc<Mutex<OpenConversation>>>>,
+    pub(super) detached: SharedMutex<Vec<Weak<dyn LinkSource>>>,
+    pub(super) agents: SharedMutex<BTreeMap<String, Arc<AgentMetrics>>>,
+    pub(super) live: SharedMutex<BTreeMap<u64, Arc<Mutex<OpenConversation>>>>,
     pub(super) next: AtomicU64,
 }
 
@@ -57,9 +58,9 @@ impl Metrics {
             recorder: Arc::default(),
             spans: OnceLock::new(),
             program: OnceLock::new(),
-            detached: Mutex::default(),
-            agents: Mutex::default(),
-            live: Mutex::default(),
+            detached: SharedMutex::default(),
+            agents: SharedMutex::default(),
+            live: SharedMutex::default(),
             next: AtomicU64::new(1),
             registry,
         }

@@ -17,7 +17,7 @@ use super::pairing::MessageInfo;
 use super::queue::{OverflowPolicy, Queue};
 use super::recording_writer::{RecordingPlan, RecordingWriter};
 use super::writer_thread::{WriterSlot, WriterThread};
-use crate::conversation::{Needs, Note};
+use crate::conversation::{self, Needs, Note};
 use crate::jsonrpc::{Frame, Side};
 use crate::observe::{Event, Observer};
 use crate::recording::EventKind;
@@ -333,6 +333,10 @@ impl Observer for Recorder {
             Event::Settled(waiting) => {
                 self.store_latest();
                 self.set_cause(*waiting);
+            }
+            Event::Ended(conversation::Cause::Panicked, _) => {
+                let why = "a fault of the relay has ended the conversation".to_owned();
+                self.handle.lock().ended = Some(why);
             }
             _ => {}
         }

@@ -14,9 +14,9 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use crate::panics::SharedMutex;
 use crate::recording::{PACKED, PLAIN, pack, rfc3339};
 
 /// Maximum number of segments that wait for compression. Further ones stay uncompressed.
@@ -210,8 +210,8 @@ impl SegmentStore for Folder {
     }
 
     fn finish(&mut self, number: u64) {
-        static PACKER: OnceLock<Mutex<Option<SyncSender<PathBuf>>>> = OnceLock::new();
-        let packer = PACKER.get_or_init(|| Mutex::new(start_packer()));
+        static PACKER: OnceLock<SharedMutex<Option<SyncSender<PathBuf>>>> = OnceLock::new();
+        let packer = PACKER.get_or_init(|| SharedMutex::new(start_packer()));
         if let Some(packer) = &*packer.lock() {
             // If the queue is full the segment stays uncompressed.
             let _ = packer.try_send(self.path(number));

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
@@ -157,12 +158,26 @@ impl RecordingWriter {
             self.close(why, t);
         }
         if self.failed.is_some() {
-            queue.lock().has_failed = true;
-            if let Some(report) = self.on_failure.take() {
-                report();
-            }
+            self.report_failure(queue);
         }
         over.is_some()
+    }
+
+    /// After a panic: nothing more is written, nor waited for.
+    pub(super) fn fail_after_panic(&mut self, queue: &Queue) {
+        self.fail(&io::Error::other("a fault of this relay"));
+        self.report_failure(queue);
+    }
+
+    fn report_failure(&mut self, queue: &Queue) {
+        let mut state = queue.lock();
+        state.has_failed = true;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        if let Some(report) = self.on_failure.take() {
+            report();
+        }
     }
 
     /// Writes the spare batch, which was taken at `t`.

@@ -3,19 +3,18 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::batch::MAX_BYTES;
 use super::queue::Queue;
 use crate::observe::metrics::Buckets;
+use crate::panics::SharedMutex;
 use crate::recording::redact::Hits;
 
 /// The statistics of all recordings of a process.
 #[derive(Debug)]
 pub struct RecorderStats {
-    totals: Mutex<RecorderTotals>,
+    totals: SharedMutex<RecorderTotals>,
     writes: Buckets,
-    queues: Mutex<Vec<Weak<Queue>>>,
+    queues: SharedMutex<Vec<Weak<Queue>>>,
 }
 
 /// What recorders have done so far.
@@ -34,9 +33,9 @@ pub struct RecorderTotals {
 impl Default for RecorderStats {
     fn default() -> Self {
         Self {
-            totals: Mutex::default(),
+            totals: SharedMutex::default(),
             writes: Buckets::single("recording_write_seconds"),
-            queues: Mutex::default(),
+            queues: SharedMutex::default(),
         }
     }
 }

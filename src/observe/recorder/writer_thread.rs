@@ -7,10 +7,11 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::queue::Queue;
 use super::recording_writer::RecordingWriter;
+use crate::panics::{self, Place, SharedGuard, SharedMutex};
 
 /// How long events may wait before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -21,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The thread, and its queue of conversations.
 #[derive(Debug, Default)]
 pub struct WriterThread {
-    state: Mutex<State>,
+    state: SharedMutex<State>,
     wakeup: Condvar,
 }
 
@@ -98,12 +99,12 @@ impl WriterThread {
             state.is_idle = true;
             let empty = |state: &mut State| state.ready.is_empty();
             self.wakeup
-                .wait_while_for(&mut state, empty, CHECK_INTERVAL);
+                .wait_while_for(state.inner(), empty, CHECK_INTERVAL);
             state.is_idle = false;
         }
         if !state.ready.is_empty() {
             let calm = |state: &mut State| !state.urgent;
-            self.wakeup.wait_while_for(&mut state, calm, BATCH_DELAY);
+            self.wakeup.wait_while_for(state.inner(), calm, BATCH_DELAY);
         }
         state.urgent = false;
         std::mem::take(&mut state.ready)
@@ -123,7 +124,7 @@ impl WriterThread {
         self.lock().all.append(&mut all);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> SharedGuard<'_, State> {
         self.state.lock()
     }
 }
@@ -143,7 +144,11 @@ impl WriterSlot {
         let Some(writer) = slot.as_mut() else {
             return false;
         };
-        if does(writer) {
+        let over = panics::catch(Place::Recording, || does(writer));
+        if over.is_none() {
+            writer.fail_after_panic(&self.queue);
+        }
+        if over != Some(false) {
             if let Some(work) = slot.take() {
                 work.report();
             }

@@ -11,13 +11,14 @@ use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Envelope, Frame, Kind, Limits, Scanned, named_session, reply, scan};
 use crate::link::{LinkSource, LinkTotals};
 use crate::observe::metrics::Metrics;
+use crate::panics::SharedMutex;
 use crate::transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
 #[derive(Debug)]
 pub struct ConversationStore {
     limits: Arc<Limits>,
-    conversations: Mutex<Vec<Weak<Mutex<DetachedConversation>>>>,
+    conversations: SharedMutex<Vec<Weak<Mutex<DetachedConversation>>>>,
     /// Counts connecting clients, if metrics are on.
     metrics: OnceLock<Arc<Metrics>>,
     ends_killed: bool,
@@ -29,7 +30,7 @@ impl ConversationStore {
     pub fn new(limits: Arc<Limits>) -> Self {
         Self {
             limits,
-            conversations: Mutex::default(),
+            conversations: SharedMutex::default(),
             metrics: OnceLock::new(),
             ends_killed: false,
         }

@@ -5,12 +5,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use crate::jsonrpc::Limits;
+use crate::panics::{self, Place, panic_point};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -73,4 +78,15 @@ pub fn http_server(limits: &Limits, head_timeout: Duration) -> Builder<TokioExec
         .keep_alive_interval(PING)
         .keep_alive_timeout(PING);
     builder
+}
+
+/// Answers a request of the viewer or of the admin listener, with 500 after a panic.
+pub async fn answer(place: Place, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let answer = async {
+        panic_point(place.name(), path.as_bytes());
+        next.run(request).await
+    };
+    let answer = panics::confine(place, Box::pin(answer)).await;
+    answer.unwrap_or_else(|| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }

@@ -13,6 +13,6 @@ pub(crate) mod port;
 mod queue;
 mod server;
 
-pub use accept::{accept_sockets, http_server};
+pub use accept::{accept_sockets, answer, http_server};
 pub(super) use link::{connect, connect_elephant};
 pub(super) use server::listen;

@@ -12,17 +12,18 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::{Launch, tree, watchdog};
+use crate::panics::SharedMutex;
 
 /// Pause between two looks for zombies while no agent runs, where other programs may leave orphans
 /// to this process.
 const SWEEP: Duration = Duration::from_secs(1);
 
 // Children, and the adoption of orphans, belong to the process, and so does this.
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: SharedMutex<State> = SharedMutex::new(State {
     program: None,
     adopts: false,
     running: BTreeSet::new(),
@@ -84,7 +85,7 @@ pub fn adopt_orphans(program: io::Result<PathBuf>) {
 /// `timeout`. Blocks: for the end of `main`, when all agents were dropped.
 pub fn settle(timeout: Duration) -> bool {
     let is_busy = |state: &mut State| state.orphaned || !state.running.is_empty();
-    let waited = CHANGED.wait_while_for(&mut STATE.lock(), is_busy, timeout);
+    let waited = CHANGED.wait_while_for(STATE.lock().inner(), is_busy, timeout);
     !waited.timed_out()
 }
 
@@ -158,7 +159,7 @@ fn reap() {
         if ended.is_err() && state.running.is_empty() {
             // There is no child. Orphans may come where other programs leave them to this process.
             let pause = if state.adopts { Duration::MAX } else { SWEEP };
-            CHANGED.wait_for(&mut state, pause);
+            CHANGED.wait_for(state.inner(), pause);
         }
     }
 }

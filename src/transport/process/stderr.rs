@@ -15,12 +15,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::jsonrpc::printable;
+use crate::panics::{self, Place};
 use crate::transport::StderrCallback;
 
 /// Bytes of a line after which it is logged as two.
@@ -63,7 +64,14 @@ impl Stderr {
     pub(super) fn read(pipe: OwnedFd, pid: Pid, limit: usize) -> io::Result<Self> {
         let pipe = Arc::new(Receiver::from_owned_fd(pipe)?);
         let captured = Arc::new(Mutex::new(Captured::new(pid, limit)));
-        let reader = tokio::spawn(pump(Arc::clone(&pipe), Arc::clone(&captured)));
+        let pumped = Box::pin(pump(Arc::clone(&pipe), Arc::clone(&captured)));
+        let pumped = panics::confine(Place::Conversation, pumped);
+        let reader = tokio::spawn(async move {
+            if pumped.await.is_none() {
+                // Unread, it would wait for ever.
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+        });
         Ok(Self {
             pipe,
             captured,

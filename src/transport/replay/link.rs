@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::PollSender;
@@ -20,6 +21,7 @@ use super::super::{
 use super::ReplayAddress;
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::{Frame, Side};
+use crate::panics::{self, Place};
 use crate::recording::replay::{Actor, ActorAction, Script, Unmatched};
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
@@ -87,7 +89,9 @@ impl Replay {
             let live = QueuedLink::new(link.rx, link.tx);
             (Some((live, link.peer.half_close)), Some(link.guard))
         });
-        let task = tokio::spawn(play(self.actor, from_client, to_client, live));
+        let playing = Box::pin(play(self.actor, from_client, to_client, live));
+        let playing = panics::confine(Place::Conversation, playing).map(drop);
+        let task = tokio::spawn(playing);
         let guard = Guard {
             _task: AbortOnDropHandle::new(task),
             live: guard,

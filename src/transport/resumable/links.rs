@@ -18,14 +18,15 @@ use crate::link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome, longest,
 };
+use crate::panics::SharedMutex;
 use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind, forward};
 
 /// The links of a relay.
 #[derive(Debug, Default)]
 pub struct Links {
-    table: Mutex<LinkTable<Shared>>,
+    table: SharedMutex<LinkTable<Shared>>,
     /// All of them, those to agents too.
-    all: Mutex<Vec<Weak<Mutex<LinkEnd>>>>,
+    all: SharedMutex<Vec<Weak<Mutex<LinkEnd>>>>,
     pub(super) stats: Arc<LinkStats>,
     /// What the names of new links begin with, and whether connections are only passed on.
     place: OnceLock<LinkPlace>,

@@ -17,7 +17,7 @@ use acp_relay::observe::{Event, Observer as _};
 use super::stage::{ALLOW, Observed, Relay, Scrape};
 
 /// Metrics of events that [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 19] = [
+pub(crate) const RARE: [&str; 20] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
     "acp_relay_accept_errors_total",
@@ -25,6 +25,7 @@ pub(crate) const RARE: [&str; 19] = [
     "acp_relay_link_attach_total",
     "acp_relay_link_downtime_seconds",
     "acp_relay_log_lines_lost_total",
+    "acp_relay_panics_total",
     "acp_relay_translations_total",
     "acp_relay_dialect_events_total",
     "acp_relay_undeliverable_messages_total",

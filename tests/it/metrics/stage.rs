@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -303,7 +303,12 @@ impl Relay {
     }
 
     pub(crate) fn wait(&mut self) {
-        self.child.wait().unwrap();
+        self.exit();
+    }
+
+    /// How it ends.
+    pub(crate) fn exit(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 }
 

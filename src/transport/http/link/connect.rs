@@ -113,7 +113,8 @@ pub(in crate::transport) async fn connect_elephant(
     let ready = stream.wait_ready(&mut body).await;
     ready.map_err(|why| failed(format!("its stream of messages broke off ({why})")))?;
     let ended = shared.ended.clone();
-    tokio::spawn(async move { ended.run_until_cancelled_owned(stream.follow(body)).await });
+    let reading = ended.run_until_cancelled_owned(stream.follow(body));
+    tokio::spawn(Arc::clone(&shared).until_panic(Box::pin(reading)));
     Ok(link(shared))
 }
 
@@ -131,7 +132,7 @@ fn link(shared: Arc<Shared>) -> Link {
         _end: shared.ended.clone().drop_guard(),
     };
     let receiver = Receiver(Arc::clone(&shared.received));
-    let task = tokio::spawn(task);
+    let task = tokio::spawn(Arc::clone(&shared).until_panic(Box::pin(task)));
     let sender = Sender {
         shared,
         lanes,
@@ -209,7 +210,7 @@ impl FrameSink for Sender {
         self.lanes.end();
         self.no_more.cancel();
         if !self.task.is_finished() {
-            // The task does not panic, and is not aborted.
+            // The task catches panics, and is not aborted.
             let _ = ready!(Pin::new(&mut self.task).poll(cx));
         }
         Poll::Ready(Ok(()))

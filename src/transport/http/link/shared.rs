@@ -21,6 +21,7 @@ use super::sessions::{self, Session, Sessions};
 use crate::jsonrpc::framing::Decoded;
 use crate::jsonrpc::reply::{self, Reason};
 use crate::jsonrpc::{Frame, IdBuf};
+use crate::panics::{self, Place};
 use crate::transport::http::client::{HttpClient, NoResponse, ServerRefusal, discard};
 use crate::transport::http::headers::{CONNECTION_ID, SESSION_ID};
 use crate::transport::http::queue::{Queue, Received};
@@ -256,6 +257,14 @@ impl Shared {
             self.ended.cancel();
         }
         ControlFlow::Break(())
+    }
+
+    /// Runs a task of the link; a panic in it ends the link.
+    pub(super) async fn until_panic(self: Arc<Self>, task: impl Future + Send + Unpin) {
+        if panics::confine(Place::Conversation, task).await.is_none() {
+            let why = "a fault of this relay; its log has the place";
+            let _ = self.end_lost("exchanging messages over HTTP", why);
+        }
     }
 
     /// Ends the link as its server does, once the last messages on sessions' streams are received,

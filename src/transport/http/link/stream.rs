@@ -137,7 +137,8 @@ impl Shared {
 pub(super) fn spawn(shared: &Arc<Shared>, session: Option<Session>, ready: watch::Sender<bool>) {
     let is_own = session.is_none();
     let (stream, ended) = (Stream::new(shared, session), shared.ended.clone());
-    let reading = async move { ended.run_until_cancelled_owned(stream.run(ready)).await };
+    let reading = ended.run_until_cancelled_owned(stream.run(ready));
+    let reading = Arc::clone(shared).until_panic(Box::pin(reading));
     if is_own {
         tokio::spawn(reading);
     } else {

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::auth::{AuthRequirement, Certificate, Gate, Principal, Reachability, address_group};
 use crate::jsonrpc::Limits;
+use crate::panics::SharedMutex;
 use crate::transport::tcp;
 
 /// A client's socket.
@@ -47,7 +48,7 @@ pub(crate) struct AuthenticatedClient {
 pub(super) struct UnauthenticatedSockets {
     max_per_address: usize,
     max: usize,
-    open: Mutex<Vec<IpAddr>>,
+    open: SharedMutex<Vec<IpAddr>>,
 }
 
 /// One of them, until it is dropped.
@@ -107,7 +108,7 @@ impl UnauthenticatedSockets {
         Arc::new(Self {
             max_per_address: limits.unauthenticated_sockets,
             max: (limits.http_sockets / 2).max(1),
-            open: Mutex::default(),
+            open: SharedMutex::default(),
         })
     }
 

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::RwLock;
@@ -32,6 +32,7 @@ use super::shared::{Port, Rules};
 use super::socket::{Socket, Stream};
 use crate::auth::RejectReason;
 use crate::auth::origin::HostNames;
+use crate::panics::{self, Place};
 use crate::transport::http::accept::{accept_sockets, http_server};
 use crate::transport::{
     AcceptFuture, BoxFuture, Endpoint, HttpEndpoint, IncomingLink, Listener, OpenError,
@@ -225,8 +226,8 @@ impl Acceptor {
             let fault = OpenError::new(OpenErrorKind::Forbidden, &from, what);
             return self.port.reject(&from, fault, RejectReason::Limit);
         };
-        let moved = stream.into_std();
-        self.port.setup.workers.pick().spawn(async move {
+        let (moved, worker) = (stream.into_std(), self.port.setup.workers.pick());
+        let served = async move {
             let served = match moved.and_then(TcpStream::from_std) {
                 Ok(stream) => self.serve(stream, &from, caller).await,
                 Err(fault) => {
@@ -238,7 +239,8 @@ impl Acceptor {
                 self.port.reject(&from, fault, why);
             }
             drop(permit);
-        });
+        };
+        worker.spawn(panics::confine(Place::Connection, Box::pin(served)));
     }
 
     /// Serves one socket.
@@ -258,9 +260,11 @@ impl Acceptor {
             let path = request.uri().path();
             let serving = services.iter().find(|service| service.serves(path));
             let service = serving.unwrap_or(&services[0]).clone();
-            service
-                .answer(request, client.clone())
-                .map(Ok::<_, Infallible>)
+            let answer = service.answer(request, client.clone());
+            panics::confine(Place::Connection, answer).map(|answer| {
+                let fault = || StatusCode::INTERNAL_SERVER_ERROR.into_response();
+                Ok::<_, Infallible>(answer.unwrap_or_else(fault))
+            })
         });
         let connection = self
             .builder

@@ -19,6 +19,7 @@ use super::routing::Routing;
 use super::streams::{Lease, Opening, Streams};
 use crate::auth::Principal;
 use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
+use crate::panics::SharedMutex;
 use crate::transport::LinkError;
 use crate::transport::http::port::refusal::Refusal;
 use crate::transport::http::queue::{Queue, Received};
@@ -229,7 +230,7 @@ impl Drop for ActiveRequest {
 /// The live connections of a listener, by their ids.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    live: Mutex<HashMap<String, Arc<Connection>>>,
+    live: SharedMutex<HashMap<String, Arc<Connection>>>,
     /// Notified when one was removed.
     removed: Notify,
 }

@@ -21,6 +21,7 @@ use tokio_util::either::Either;
 use super::connection::new_id;
 use super::service::AcpService;
 use crate::auth::AuthMethod;
+use crate::panics::{self, Place};
 use crate::transport::Links;
 use crate::transport::http::headers::{CONNECTION_ID, MAX_MESSAGE, longest, wants_upgrade};
 use crate::transport::http::port::caller::AuthenticatedClient;
@@ -75,7 +76,8 @@ pub(super) async fn upgrade(
     let upgraded = hyper::upgrade::on(&mut request);
     let shown = request.headers();
     let shown = (longest(shown), !is_forwarded(shown));
-    tokio::spawn(take_over(service, upgraded, client, shown, links));
+    let taken = take_over(service, upgraded, client, shown, links);
+    tokio::spawn(panics::confine(Place::Connection, Box::pin(taken)));
     Ok(answer)
 }
 
