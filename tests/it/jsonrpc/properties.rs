@@ -1,6 +1,8 @@
 //! Properties over generated and damaged JSON; serde_json is the oracle.
 
-use acp_relay::jsonrpc::{Frame, FrameError, FrameFault, Id, Kind, Scanned, is_json, scan_head};
+use acp_relay::jsonrpc::{
+    Frame, FrameError, FrameFault, Id, Kind, Scanned, is_json, member, scan_head,
+};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -57,8 +59,32 @@ fn serde_accepts(text: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(text).is_ok()
 }
 
+/// The text of an object with names that are alike, some of them long after the others.
+fn alike() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec![
+        "type", "typ", r"t\u0079pe", r"\u0074ype", "a/b", r"a\/b", "text",
+    ]);
+    let value = prop_oneof![Just("\"type\"".to_owned()), "\"x{0,400}\"", string(), json()];
+    let member = (name, value).prop_map(|(name, value)| format!("\"{name}\": {value}"));
+    proptest::collection::vec(member, 0..5).prop_map(|all| format!("{{{}}}", all.join(",")))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_last_member_of_a_name_is_found(object in alike()) {
+        let Ok(all) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&object)
+        else {
+            // A string with half of a surrogate pair.
+            return Ok(());
+        };
+        for name in ["type", "typ", "a/b"] {
+            let found = member(object.as_bytes(), name);
+            let found = found.and_then(|value| serde_json::from_slice(value).ok());
+            prop_assert_eq!(found.as_ref(), all.get(name), "{}", name);
+        }
+    }
 
     #[test]
     fn json_is_accepted_exactly_when_serde_json_accepts_it(
