@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+
+use crate::panics::SharedMutex;
 
 /// A semaphore for each owner that uses one.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     permits: usize,
-    used: Arc<Mutex<HashMap<Arc<str>, Weak<Semaphore>>>>,
+    used: Arc<SharedMutex<HashMap<Arc<str>, Weak<Semaphore>>>>,
 }
 
 impl Shares {

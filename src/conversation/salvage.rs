@@ -230,13 +230,7 @@ impl Conversation {
             let kept: usize = offers.iter().map(|(_, weight)| weight).sum();
             if offers.len() >= MAX_OFFERS || kept > self.limits.queue_bytes {
                 let (id, role) = (at.id(&frame).to_owned(), Some(Role::Answer));
-                let fault = error.fault.clone();
-                let error = FrameError {
-                    fault,
-                    id,
-                    role,
-                    ..*error
-                };
+                let error = FrameError { id, role, ..*error };
                 self.handle_frame_error(from, error, now, out);
                 return true;
             }

@@ -38,9 +38,9 @@ pub(super) fn forget<S: Remembered>(
 
 /// The weight of sessions by their ids, which the sessions may contain, too.
 pub(super) fn sessions<S: Remembered>(all: &LinkedHashMap<Box<str>, S>) -> usize {
-    let weight =
-        |(id, session): (&Box<str>, &S)| ENTRY + size_of::<S>() + 3 * id.len() + session.weight();
-    all.iter().map(weight).sum()
+    all.iter()
+        .map(|(id, session)| ENTRY + size_of::<S>() + 3 * id.len() + session.weight())
+        .sum()
 }
 
 /// The capacity of a text, if there is one.

@@ -38,7 +38,9 @@ pub(super) fn write(out: &mut Vec<u8>, name: &[u8], micros: u64) {
     // With a one before it, the fraction keeps its zeros; the point takes the place of the one.
     let point = out.len();
     digits(out, 1_000_000 + micros % 1_000_000);
-    out[point] = b'.';
+    if let Some(byte) = out.get_mut(point) {
+        *byte = b'.';
+    }
 }
 
 /// A number in decimal digits; `serde_json` writes them faster than `write!`.

@@ -1,7 +1,7 @@
 //! Reads a recording while it grows, across its segments.
 
 use std::io::{self, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Entry, EventKind, Parsed, Recording, SegmentReader, SegmentSource, open};
 
@@ -77,7 +77,7 @@ impl Tail {
     #[must_use]
     pub fn path(&self, segment: usize) -> &Path {
         let path = self.recording.segments.get(segment);
-        path.map_or(Path::new(""), |path| path)
+        path.map_or_else(|| Path::new(""), PathBuf::as_path)
     }
 
     /// The (decompressed) bytes that were read, and those up to the end of the current segment.

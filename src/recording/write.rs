@@ -163,7 +163,9 @@ pub fn event(out: &mut Vec<u8>, stamp: Stamp, kind: &EventKind) {
             begin_stamp(out, stamp);
             let members = out.len();
             serde_json::to_writer(&mut *out, known).expect("an event can be written to memory");
-            out[members] = b',';
+            if let Some(brace) = out.get_mut(members) {
+                *brace = b',';
+            }
             out.pop();
         }
     }
@@ -205,7 +207,7 @@ fn begin_stamp(out: &mut Vec<u8>, stamp: Stamp) {
 /// Ends the line that began at `start`.
 fn end_line(out: &mut Vec<u8>, start: usize) {
     let mut tail = *b",\"crc\":\"........\"}\n";
-    tail[8..16].copy_from_slice(&checksum(&out[start..]));
+    tail[8..16].copy_from_slice(&checksum(out.get(start..).unwrap_or_default()));
     out.extend_from_slice(&tail);
 }
 
@@ -263,7 +265,8 @@ fn text(out: &mut Vec<u8>, name: &[u8], value: &str) {
 fn escaped(value: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len() + 2);
     text(&mut out, b"", value);
-    out[1..out.len() - 1].to_vec()
+    out.pop();
+    out.split_off(1)
 }
 
 /// A number.

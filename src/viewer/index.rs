@@ -443,7 +443,8 @@ impl Index {
     /// The version of ACP at an edge.
     pub(super) fn schema(&self, edge: Side) -> Schema {
         let own = *edge.of(&self.schemas);
-        own.or(*Side::Agent.of(&self.schemas)).unwrap_or_default()
+        own.or_else(|| *Side::Agent.of(&self.schemas))
+            .unwrap_or_default()
     }
 
     /// The places of the names in alphabetical order, by their numbers.

@@ -244,6 +244,7 @@ fn a_panic_with_a_shared_lock_ends_the_process() {
     let untried = [
         "agent_connect/server/connection.rs",
         "agent_connect/server/hub.rs",
+        "agent_connect/shares.rs",
         "cli/http.rs",
         "cli/traces/exporter.rs",
         "cluster/gateway.rs",

@@ -197,7 +197,7 @@ async fn accept_clients(
                 let conversation = async move {
                     let handled = Box::pin(own.handle(arrival, &state, transport));
                     let code = panics::confine(Place::Conversation, handled).await;
-                    let code = code.unwrap_or(ExitCode::from(exit::SOFTWARE));
+                    let code = code.unwrap_or_else(|| ExitCode::from(exit::SOFTWARE));
                     if let Some(report) = report {
                         // There is only one conversation on our stdio, so the channel has space.
                         let _ = report.try_send(code);

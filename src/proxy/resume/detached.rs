@@ -157,9 +157,9 @@ impl DetachedConversation {
     ///
     /// # Errors
     /// When the conversation has just ended.
-    pub(super) fn attach(&mut self, client: Link, request: Frame) -> Result<(), Link> {
+    pub(super) fn attach(&mut self, client: Link, request: Frame) -> Result<(), Box<Link>> {
         if self.over {
-            return Err(client);
+            return Err(Box::new(client));
         }
         let from = &client.peer.name;
         tracing::info!(from, "the client has reconnected");

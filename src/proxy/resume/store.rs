@@ -59,7 +59,11 @@ impl ConversationStore {
         let mut read = ReadAhead::default();
         let conversation = self.conversation_of(&mut client, &mut read).await;
         let new = match conversation {
-            Some((conversation, wanted)) => conversation.lock().attach(client, wanted).err(),
+            Some((conversation, wanted)) => conversation
+                .lock()
+                .attach(client, wanted)
+                .err()
+                .map(|client| *client),
             None => Some(client),
         };
         if let Some(metrics) = self.metrics.get() {

@@ -42,7 +42,7 @@ async fn open_with(limits: Limits, config: AgentConnectConfig) -> (Stage, Agent,
 impl Tenant {
     async fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = (method != "GET").then_some(body);
-        self.client.call_as(&self.token, method, path, body).await
+        Box::pin(self.client.call_as(&self.token, method, path, body)).await
     }
 
     async fn post(&self, path: &str, body: Value) -> (u16, Value) {

@@ -122,8 +122,8 @@ fn notifications_that_acp_or_a_table_names_pass_the_policy() {
         let table: Value = serde_json::from_str(text).unwrap();
         for rule in table["rules"].as_array().into_iter().flatten() {
             let (on, method) = (&rule["on"], &rule["on"]["method"]);
-            let dialect = method.as_str().or(method["dialect"].as_str());
-            let canonical = method.as_str().or(method["canonical"].as_str());
+            let dialect = method.as_str().or_else(|| method["dialect"].as_str());
+            let canonical = method.as_str().or_else(|| method["canonical"].as_str());
             let asks = on["kind"] == "dialect_asks";
             let (Some(dialect), Some(canonical)) = (dialect, canonical) else {
                 continue;

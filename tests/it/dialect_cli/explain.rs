@@ -180,7 +180,8 @@ fn known_methods_are_those_of_the_schema() {
     for name in names(canonical) {
         assert!(stable.contains(&name), "{name} is not in the schema");
     }
-    let tables = ["kiro", "overseer-app", "grok"].map(|name| read(&format!("mappings/{name}.json")));
+    let tables =
+        ["kiro", "overseer-app", "grok"].map(|name| read(&format!("mappings/{name}.json")));
     for name in names(others) {
         let quoted = format!("\"{name}\"");
         let is_read = tables.iter().any(|table| table.contains(&quoted));

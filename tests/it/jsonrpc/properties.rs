@@ -62,9 +62,20 @@ fn serde_accepts(text: &[u8]) -> bool {
 /// The text of an object with names that are alike, some of them long after the others.
 fn alike() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
-        "type", "typ", r"t\u0079pe", r"\u0074ype", "a/b", r"a\/b", "text",
+        "type",
+        "typ",
+        r"t\u0079pe",
+        r"\u0074ype",
+        "a/b",
+        r"a\/b",
+        "text",
     ]);
-    let value = prop_oneof![Just("\"type\"".to_owned()), "\"x{0,400}\"", string(), json()];
+    let value = prop_oneof![
+        Just("\"type\"".to_owned()),
+        "\"x{0,400}\"",
+        string(),
+        json()
+    ];
     let member = (name, value).prop_map(|(name, value)| format!("\"{name}\": {value}"));
     proptest::collection::vec(member, 0..5).prop_map(|all| format!("{{{}}}", all.join(",")))
 }

@@ -140,7 +140,7 @@ fn the_end_of_a_streamed_text_does_not_keep_the_room_of_all_of_it() {
             talk.update(&format!("s{session}"), &text);
         }
     });
-    assert!(held < 2 * LIMIT + (30 * 64 << 10), "{held} bytes are held");
+    assert!(held < 2 * LIMIT + 30 * (64 << 10), "{held} bytes are held");
     assert!(!talk.has_ended(), "{:?}", talk.notes);
 }
 
