@@ -119,7 +119,7 @@ pub(super) fn merge(options: &Play, file: Play, folder: &Path) -> Play {
     all.settle = all.settle.or(file.settle);
     all.response_timeout = all.response_timeout.or(file.response_timeout);
     all.edge = all.edge.or(file.edge);
-    if all.agent.is_none() && all.command.is_empty() {
+    if !options.has_agent() {
         (all.agent, all.command) = (file.agent, file.command);
     }
     all

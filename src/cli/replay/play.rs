@@ -72,6 +72,11 @@ impl Outcome {
 }
 
 impl Play {
+    /// Whether an agent is named.
+    pub(super) const fn has_agent(&self) -> bool {
+        self.agent.is_some() || !self.command.is_empty()
+    }
+
     /// Loads the conversation to play. Prints an error and returns the exit code.
     pub(super) fn script(&self, file: &Path) -> Result<Script, ExitCode> {
         let opened = self.open(&recordings::locate(file)?);
@@ -90,7 +95,7 @@ impl Play {
     pub(super) fn agent(&self, subcommand: &str) -> Result<LiveAgent, ExitCode> {
         let usage = |fault: String| exit::fail(exit::USAGE, &fault);
         let otherwise = format!("{subcommand} --agent ENDPOINT");
-        if self.agent.is_none() && self.command.is_empty() {
+        if !self.has_agent() {
             endpoints::agent(None, Vec::new(), &otherwise).map_err(usage)?;
         }
         let target = target::find(self.agent.clone(), self.command.clone(), &otherwise)?;

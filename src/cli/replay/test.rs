@@ -36,7 +36,9 @@ Examples:
   acp-relay test recordings --junit report.xml --agent ws://127.0.0.1:9000
       For CI: a test suite for each recording, in it a test case for each turn.
 
-A folder may have a file acp-relay.test.toml; options of the command line override it:
+A folder may have a file acp-relay.test.toml; options of the command line override it. Its agent is a
+program that is run, so look at the folder of someone else first, or name an agent yourself; the agent
+of a file is printed before it is started.
   compare = \"shape\"
   ignore = [\"/params/update/rawOutput\"]
   ignore-message = [\"session_info_update\"]
@@ -138,6 +140,14 @@ impl Run<'_> {
         };
         let play = options::merge(&self.args.play, own, place);
         let agent = play.agent("test FOLDER")?;
+        if !self.args.play.has_agent() {
+            let at = format!(
+                "{}: the agent is {}",
+                place.join(FILE).display(),
+                agent.endpoint
+            );
+            self.line(Tone::Strong, &printable(at.as_bytes()));
+        }
         let before = self.suites.len();
         for path in &tests {
             self.test(path, &play, &agent)?;
