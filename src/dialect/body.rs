@@ -22,20 +22,9 @@ impl<'a> MessageBody<'a> {
     /// The body of a message.
     #[must_use]
     pub fn of(frame: &'a Frame, at: &'a Envelope) -> Self {
-        Self::new(message::body(frame, at))
-    }
-
-    /// The whole message, whose members are those of the envelope and unknown ones.
-    #[must_use]
-    pub fn whole(frame: &'a Frame) -> Self {
-        Self::new(Node::raw(frame.as_bytes().trim_ascii_start()))
-    }
-
-    const fn new(value: Node<'a>) -> Self {
-        let ignores_case = false;
         Self {
-            value,
-            ignores_case,
+            value: message::body(frame, at),
+            ignores_case: false,
         }
     }
 

@@ -9,6 +9,7 @@ use super::path_map::PathMap;
 use super::roots::{Disk, SessionRoots};
 use super::rules::PolicyRules;
 use crate::dialect::MessageBody;
+use crate::jsonrpc::text::{members, same_ignoring_case, same_name};
 use crate::jsonrpc::{Envelope, Frame, Kind, MEMBER_NAMES, Side};
 
 /// The prefix of calls that read or write a file.
@@ -130,8 +131,7 @@ impl MessagePolicy {
         }
         if self.rules.guarded
             && from == Side::Agent
-            && at.unknown_members
-            && let Err(why) = check_spelling(&mut MessageBody::whole(frame))
+            && let Err(why) = check_spelling(&method, frame, at)
         {
             return Decision::Denied(format!("{method} is denied: {why}"));
         }
@@ -255,9 +255,6 @@ impl MessagePolicy {
 
     /// Checks the parameters of an agent's call.
     fn check_params(&self, method: &str, body: &mut MessageBody<'_>) -> Result<(), String> {
-        if method.starts_with(FILES) || method == ELICITATION {
-            check_spelling(body)?;
-        }
         if method.starts_with(FILES) {
             let session = single(body, "sessionId")?;
             let path = single(body, "path")?;
@@ -293,13 +290,13 @@ fn single(body: &mut MessageBody<'_>, name: &str) -> Result<String, String> {
 }
 
 /// Checks that no member would be taken for a checked one by a client that ignores case.
-fn check_spelling(body: &mut MessageBody<'_>) -> Result<(), String> {
-    for name in MEMBER_NAMES.iter().chain(&CHECKED) {
-        let exact = body.count(&[name]);
-        body.ignore_case(true);
-        let similar = body.count(&[name]);
-        body.ignore_case(false);
-        if similar > exact {
+fn check_spelling(method: &str, frame: &Frame, at: &Envelope) -> Result<(), String> {
+    let is_checked = method.starts_with(FILES) || method == ELICITATION;
+    let whole = at.unknown_members.then(|| frame.as_bytes());
+    let params = at.body(frame).filter(|_| is_checked);
+    for (raw, _) in whole.into_iter().chain(params).flat_map(members) {
+        let is_other = |name: &&&str| same_ignoring_case(raw, name) && !same_name(raw, name);
+        if let Some(name) = MEMBER_NAMES.iter().chain(&CHECKED).find(is_other) {
             return Err(format!(
                 "a member's name differs from `{name}` only in case"
             ));

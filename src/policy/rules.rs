@@ -77,26 +77,21 @@ impl PolicyRules {
         if !self.guarded {
             return Ok(());
         }
-        let named_option;
         let (why, option) = if method.starts_with("terminal/") {
             let why = "a guarded agent may not run commands on this machine";
-            (why, "--allow 'terminal/*'")
+            (why, "--allow 'terminal/*'".to_owned())
         } else if is_request && !REQUESTS.contains(&method) {
             let why = "a guarded agent may only send requests that ACP defines for clients";
-            (why, "--allow METHOD")
+            (why, "--allow METHOD".to_owned())
         } else if is_request || is_known(method, extensions) {
             return Ok(());
         } else {
             let why = "a guarded agent may only send notifications that ACP, a built-in dialect or \
                        the client's capabilities know";
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
-            let name = if method.chars().all(is_plain) {
-                method
-            } else {
-                "METHOD"
-            };
-            named_option = format!("--allow {name}");
-            (why, &*named_option)
+            let is_plain = method.chars().all(is_plain);
+            let name = if is_plain { method } else { "METHOD" };
+            (why, format!("--allow {name}"))
         };
         let never = "--guard never trusts the agent";
         Err(format!("{method} is denied: {why} ({option}; {never})"))
