@@ -106,14 +106,6 @@ pub(super) struct Rows<'a> {
     limits: &'a Limits,
 }
 
-/// What an owner stores.
-#[derive(Clone, Copy)]
-enum Stored {
-    Threads,
-    Runs,
-    Bytes,
-}
-
 /// A run of an earlier process: its owner, the run, and the URL of its webhook.
 type Orphan = (Arc<str>, RunRecord, String);
 
@@ -179,7 +171,8 @@ impl Rows<'_> {
     /// # Errors
     /// 503, when there is no room for it.
     pub(super) fn insert_run(&self, run: &RunRecord, webhook: Option<&str>) -> ApiResult<()> {
-        while !self.has_room(Stored::Runs, 1)? && self.delete_oldest_run()? {}
+        let max = self.limits.agent_connect_kept_runs;
+        while !self.has_room("runs", 1, max)? && self.delete_oldest_run()? {}
         let text = text(run);
         self.reserve(text.len())?;
         let sql = "INSERT INTO runs (owner, doc, webhook) VALUES (?1, ?2, ?3)";
@@ -193,7 +186,8 @@ impl Rows<'_> {
     /// # Errors
     /// 503, when there is too little room.
     pub(super) fn reserve(&self, len: usize) -> ApiResult<()> {
-        while !self.has_room(Stored::Bytes, len + ROW_BYTES)? {
+        let max = self.limits.agent_connect_bytes;
+        while !self.has_room("bytes", len + ROW_BYTES, max)? {
             if !self.delete_oldest_run()? {
                 tracing::warn!(
                     owner = self.owner,
@@ -207,24 +201,17 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Whether the owner may add so many of these.
-    fn has_room(&self, what: Stored, more: usize) -> SqlResult<bool> {
-        let (column, max) = match what {
-            Stored::Threads => ("threads", self.limits.agent_connect_threads),
-            Stored::Runs => ("runs", self.limits.agent_connect_kept_runs),
-            Stored::Bytes => ("bytes", self.limits.agent_connect_bytes),
-        };
+    /// Whether the owner may add so many of what a column of `usage` counts, of which there may be
+    /// `max`.
+    fn has_room(&self, column: &str, more: usize, max: usize) -> SqlResult<bool> {
         let sql = format!(
             "SELECT ifnull(sum({column}) FILTER (WHERE owner = ?1), 0), ifnull(sum({column}), 0) \
              FROM usage"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         statement.query_row([self.owner], |row| {
-            let number = |at| {
-                let number: SqlResult<i64> = row.get(at);
-                number.map(|number| usize::try_from(number).unwrap_or(0))
-            };
-            Ok(has_room(self.owner, number(0)?, number(1)?, more, max))
+            let (own, total) = (number(row, 0)?, number(row, 1)?);
+            Ok(has_room(self.owner, own, total, more, max))
         })
     }
 
@@ -268,25 +255,21 @@ impl Rows<'_> {
         let status = wanted.status.map(|status| status.to_string());
         let agent = wanted.agent.map(|id| id.to_string());
         let read = |row: &Row<'_>| {
-            for (at, wanted) in [(1, &status), (2, &agent)] {
-                if wanted.is_some() && *wanted != row.get(at)? {
-                    return Ok(None);
-                }
-            }
-            let metadata = match wanted.metadata.is_empty() {
-                true => None,
-                false => row.get::<_, Option<String>>(3)?,
+            let fits = wanted.metadata.is_empty() || {
+                let metadata: Option<String> = row.get(1)?;
+                let metadata = metadata.and_then(|text| serde_json::from_str(&text).ok());
+                contains_all(&metadata.unwrap_or_default(), &wanted.metadata)
             };
-            let metadata = serde_json::from_str(&metadata.unwrap_or_default()).unwrap_or_default();
-            let fits = contains_all(&metadata, &wanted.metadata);
             fits.then(|| row.get::<_, String>(0)).transpose()
         };
         let of_thread = thread.map_or("", |_| "AND thread = ?2");
         let sql = format!(
-            "SELECT doc, status, agent, doc -> '$.creation.metadata' FROM runs \
-             WHERE owner = ?1 {of_thread} ORDER BY n DESC LIMIT ?3"
+            "SELECT doc, doc -> '$.creation.metadata' FROM ( \
+             SELECT * FROM runs WHERE owner = ?1 {of_thread} ORDER BY n DESC LIMIT ?3) \
+             WHERE (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR agent = ?5) ORDER BY n DESC"
         );
-        let of = params![self.owner, thread.map(|id| id.to_string()), MAX_SCANNED];
+        let thread = thread.map(|id| id.to_string());
+        let of = params![self.owner, thread, MAX_SCANNED, status, agent];
         let complete = |text: String| Ok((parsed(&text)?, text.len()));
         self.list(&sql, of, read, complete, search.page)
     }
@@ -300,7 +283,7 @@ impl Rows<'_> {
         if self.find(sql, thread.id, |_| Ok(()))?.is_some() {
             return Ok(false);
         }
-        if !self.has_room(Stored::Threads, 1)? {
+        if !self.has_room("threads", 1, self.limits.agent_connect_threads)? {
             return Err(ApiError::unavailable("too many threads are stored already"));
         }
         let text = thread_text(thread)?;
@@ -436,9 +419,8 @@ impl Rows<'_> {
             "SELECT ifnull(sum(octet_length(doc) + {ROW_BYTES}), 0) FROM turns \
              WHERE thread = ?1 AND owner = ?2"
         );
-        let len: Option<i64> = self.find(&sql, of, |row| row.get(0))?;
-        let len = len.unwrap_or(0);
-        Ok(usize::try_from(len).unwrap_or(0))
+        let len = self.find(&sql, of, |row| number(row, 0))?;
+        Ok(len.unwrap_or(0))
     }
 
     /// The first row that a query by an id and the owner returns.
@@ -504,9 +486,6 @@ fn create(connection: &mut Connection) -> rusqlite::Result<Option<String>> {
         transaction.execute_batch(&format!(
             "{TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
         ))?;
-        transaction.execute_batch(INDEXES)?;
-        transaction.commit()?;
-        return Ok(None);
     }
     if number("PRAGMA application_id")? != APPLICATION_ID {
         return Ok(Some("it is a database of another program".to_owned()));
@@ -596,6 +575,12 @@ fn fail_unfinished(connection: &Connection, now: &Timestamp) -> SqlResult<Vec<Or
         webhook.map(orphan).transpose()
     })?;
     failed.filter_map(Result::transpose).collect()
+}
+
+/// Reads a column that counts.
+fn number(row: &Row<'_>, at: usize) -> SqlResult<usize> {
+    let number: i64 = row.get(at)?;
+    Ok(usize::try_from(number).unwrap_or(0))
 }
 
 /// Reads the document that is the first column of a row.
