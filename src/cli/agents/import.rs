@@ -141,15 +141,8 @@ fn read_agents(text: &str) -> Result<Vec<Agent>, String> {
         let place = path.trim_end_matches('.');
         format!("not in the format of the ACP registry: agents{place}: {why}")
     })?;
-    for Agent { id, meta, .. } in &agents {
+    for Agent { id, .. } in &agents {
         check_name(id).map_err(|why| format!("the id {id:?} cannot be a name: {why}"))?;
-        if meta
-            .relay
-            .as_ref()
-            .is_some_and(|relay| !relay.url.contains("://"))
-        {
-            return Err(format!("the address of {id} is no URL"));
-        }
     }
     Ok(agents)
 }
@@ -196,9 +189,11 @@ impl Agent {
             (None, None, Some(npx)) => (elsewhere, npx.start, format!("npm i -g {}", npx.package)),
             (None, None, None) => {
                 let url = self.meta.relay?.url;
+                // Another word could be an option, or an agent's name.
+                url.contains("://").then_some(())?;
                 let args = vec!["connect".to_owned(), url];
                 let env = BTreeMap::new();
-                let install = "acp-relay docs install".to_owned();
+                let install = "acp-relay help install".to_owned();
                 (Some("acp-relay".to_owned()), Start { args, env }, install)
             }
         };
