@@ -4,7 +4,6 @@
 //! When there are too many connections, the oldest one of the user with the most is closed, and no
 //! new one waits: health checks are answered whatever others keep open.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -70,25 +69,18 @@ fn user_of(stream: &Stream) -> Option<u32> {
 fn add(open: &Connections, user: Option<u32>, stop: &CancellationToken) -> CancellationToken {
     let mut open = open.lock();
     open.retain(|(_, stop)| !stop.is_cancelled());
-    if open.len() >= MAX_CONNECTIONS {
-        let mut held: HashMap<Option<u32>, usize> = HashMap::new();
-        for (user, _) in open.iter() {
-            *held.entry(*user).or_default() += 1;
-        }
-        let most = held.values().max().copied();
-        if let Some(at) = open
-            .iter()
-            .position(|(user, _)| held.get(user).copied() == most)
-        {
-            let (user, stop) = open.remove(at);
-            stop.cancel();
-            REPORTED.call_once(|| {
-                tracing::warn!(
-                    ?user,
-                    "too many connections to the admin listener or the viewer; the oldest are closed"
-                );
-            });
-        }
+    let held = |user| open.iter().filter(|(other, _)| *other == user).count();
+    // Of several that hold the most, the last one is returned.
+    let oldest = (0..open.len()).rev().max_by_key(|at| held(open[*at].0));
+    if let Some(at) = oldest.filter(|_| open.len() >= MAX_CONNECTIONS) {
+        let (user, stop) = open.remove(at);
+        stop.cancel();
+        REPORTED.call_once(|| {
+            tracing::warn!(
+                ?user,
+                "too many connections to the admin listener or the viewer; the oldest are closed"
+            );
+        });
     }
     let new = stop.child_token();
     open.push((user, new.clone()));

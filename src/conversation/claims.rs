@@ -58,16 +58,13 @@ impl Conversation {
             Ok(session) => session,
             Err(why) => return self.refuse_session(from, &frame, at, why, out),
         };
-        if self.is_claiming(from) || self.claims.is_new(session.as_ref()) {
-            let waiting = Waiting {
-                frame,
-                at: *at,
-                session,
-            };
-            return self.claims.waiting[from as usize].push_back(waiting);
+        let at = *at;
+        let waits = self.is_claiming(from) || self.claims.is_new(session.as_ref());
+        let waiting = Waiting { frame, at, session };
+        match waits {
+            true => self.claims.waiting[from as usize].push_back(waiting),
+            false => self.pass_waiting(from, waiting, now, out),
         }
-        self.claims.pass(from, &frame, at, session.as_ref());
-        self.take_message(from, frame, at, now, out);
     }
 
     /// The session of [`Self::next_claim`] is claimed, or cannot be for this reason.
@@ -83,9 +80,8 @@ impl Conversation {
             }
             (None, _) => {}
         }
-        let is_held = |this: &Self, next: &Waiting| !this.claims.is_new(next.session.as_ref());
         while let Some(next) = self.claims.waiting[from as usize].front()
-            && is_held(self, next)
+            && !self.claims.is_new(next.session.as_ref())
             && let Some(next) = self.claims.waiting[from as usize].pop_front()
         {
             self.pass_waiting(from, next, now, out);

@@ -11,8 +11,8 @@ use crate::conversation::{DialectEvent, Note, V2_DIALECT};
 /// How many notes of one name a conversation logs; further ones are logged at the level debug.
 const MAX_LOGGED: u64 = 10;
 
-/// How many reasons for denials a conversation logs, each once.
-const MAX_DENIED: usize = 64;
+/// How many conversions between versions and reasons for denials a conversation logs, each once.
+const MAX_ONCE: usize = 64;
 
 /// The observer that writes notes to the log.
 #[derive(Debug, Default)]
@@ -20,10 +20,8 @@ pub struct NoteLogger {
     notes: [u64; Note::NAMES.len()],
     /// Notes about dialects, by kind.
     dialect_notes: [u64; DialectEvent::ALL.len()],
-    /// The conversions between versions that were logged.
-    converted: HashSet<(DialectEvent, String)>,
-    /// The reasons for denials that were logged.
-    denied: HashSet<String>,
+    /// The conversions between versions, and the reasons for denials, that were logged.
+    once: HashSet<(&'static str, String)>,
 }
 
 impl Observer for NoteLogger {
@@ -39,20 +37,12 @@ impl Observer for NoteLogger {
             _ => (&mut self.notes[note.index()], note.name()),
         };
         *count += 1;
-        if let Some((what, rule)) = conversion(note) {
-            let is_new = self.converted.insert((what, rule.to_owned()));
+        if let Some(text) = once(note) {
+            let is_new = self.once.len() < MAX_ONCE && self.once.insert((name, text.to_owned()));
             match (is_new, is_expected(note)) {
                 (true, true) => tracing::info!(note = name, "{note}"),
                 (true, false) => tracing::warn!(note = name, "{note}"),
                 (false, _) => tracing::debug!(note = name, "{note}"),
-            }
-            return;
-        }
-        if let Note::Denied { why, .. } = note {
-            let is_new = self.denied.len() < MAX_DENIED && self.denied.insert(why.clone());
-            match is_new {
-                true => tracing::warn!(note = name, "{note}"),
-                false => tracing::debug!(note = name, "{note}"),
             }
             return;
         }
@@ -78,15 +68,16 @@ impl Observer for NoteLogger {
     }
 }
 
-/// The event and the rule, if the note is about a conversion between versions; the rules are few.
-fn conversion(note: &Note) -> Option<(DialectEvent, &str)> {
+/// What tells a note from others of its name that are logged as well: the rule of a conversion between
+/// versions, or the reason for a denial.
+fn once(note: &Note) -> Option<&str> {
     match note {
+        Note::Denied { why, .. } => Some(why),
         Note::Dialect {
-            what,
             dialect,
             rule: Some(rule),
             ..
-        } if dialect == V2_DIALECT => Some((*what, rule)),
+        } if dialect == V2_DIALECT => Some(rule),
         _ => None,
     }
 }

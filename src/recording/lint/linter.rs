@@ -353,12 +353,7 @@ fn take(value: Option<&mut Value>) -> Value {
 fn text_problems(text: &[u8], tree: Option<&Value>) -> Vec<Problem> {
     let mut found = Vec::new();
     if let Some(at) = find_lone(text) {
-        let escape = String::from_utf8_lossy(
-            text.get(at..)
-                .unwrap_or_default()
-                .get(..6)
-                .unwrap_or_default(),
-        );
+        let escape = String::from_utf8_lossy(text.get(at..at + 6).unwrap_or_default());
         found.push((&LONE_SURROGATE, format!("{escape} at byte {at}")));
     }
     if let Some(big) = tree.and_then(find_big) {
