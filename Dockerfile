@@ -10,8 +10,12 @@
 # /etc/resolv.conf and /etc/hosts, which the container engine provides; glibc's would load shared
 # libraries that are not there. The image holds no agent: for `serve` and `connect --`, copy the
 # program into an image that does.
-FROM rust:1.95-alpine AS build
-RUN apk add --no-cache musl-dev
+#
+# The tag of the first stage can move. For a build that can be repeated, name its digest:
+# docker build --build-arg RUST=rust:1.95-alpine@sha256:… -t acp-relay .
+# Nothing is installed into it: gcc and musl-dev, which the build needs, are part of it.
+ARG RUST=rust:1.95-alpine
+FROM ${RUST} AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY mappings mappings
