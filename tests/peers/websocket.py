@@ -19,12 +19,12 @@ class Broken(Exception):
     """The peer violates the protocol, or the handshake failed."""
 
 
-def connect(sock, host, path):
-    """The client's handshake over a connected socket."""
+def connect(sock, host, path, fields=b""):
+    """The client's handshake over a connected socket; `fields` are further header lines."""
     key = base64.b64encode(os.urandom(16))
     sock.sendall(b"GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                 b"Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n"
-                 % (path.encode(), host.encode(), key))
+                 b"Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n%s\r\n"
+                 % (path.encode(), host.encode(), key, fields))
     head, rest = _head(sock)
     if not head.startswith(b"HTTP/1.1 101 ") or _field(head, b"sec-websocket-accept") != _accept(key):
         raise Broken("not opened: %r" % head[:200])
