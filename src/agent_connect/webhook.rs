@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use crate::agent_connect::api::error::ApiError;
 use crate::agent_connect::api::run::RunRecord;
 use crate::agent_connect::shares::Shares;
-use crate::auth::address::is_public;
+use crate::auth::address::{Reach, is_public};
 use crate::transport::{Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, Setup};
 
 /// Time limit of a call.
@@ -118,7 +118,7 @@ impl WebhookSender {
     async fn call(&self, webhook: &str, body: Bytes) -> Result<(), String> {
         let Address { server, allowed } = self.read(webhook)?;
         let setup = Setup {
-            public_only: !allowed,
+            reach: if allowed { Reach::All } else { Reach::Public },
             ..Setup::default()
         };
         let target = server.path.clone();

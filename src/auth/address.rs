@@ -1,10 +1,78 @@
-//! Decides which addresses a client may have us call in a webhook.
+//! Decides which addresses a peer may have us call: a client in a webhook, or a host of agents.
 //!
-//! A client that names an address for us to call could reach behind our firewall: this machine, its
+//! A peer that names an address for us to call could reach behind our firewall: this machine, its
 //! neighbours, a cloud machine's credential service. Names are resolved first, and the call goes to
 //! the address that was checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The addresses that are connected over TCP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// All.
+    #[default]
+    All,
+    /// Those that are reachable for everyone on the Internet.
+    Public,
+    /// Those of these networks.
+    Within(Arc<[Network]>),
+}
+
+/// The addresses that begin with the same bits. Those of IPv4 are `::ffff:0:0/96`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: u128,
+    bits: u32,
+}
+
+impl Reach {
+    /// Why an address is not connected.
+    #[must_use]
+    pub fn refuses(&self, address: IpAddr) -> Option<&'static str> {
+        match self {
+            Self::Public if !is_public(address) => Some("it is in a private network"),
+            Self::Within(networks) if !networks.iter().any(|one| one.contains(address)) => {
+                Some("it is at an address that the operator has not listed")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Network {
+    /// Whether an address is in it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differs = self.first ^ number(address);
+        differs.checked_shr(128 - self.bits).unwrap_or(0) == 0
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(four) => four.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(six) => six.to_bits(),
+    }
+}
+
+impl FromStr for Network {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fault = "expected ADDRESS/BITS, such as 10.1.0.0/16, or an address";
+        let (address, bits) = text.split_once('/').unzip();
+        let address: IpAddr = address.unwrap_or(text).parse().map_err(|_| fault)?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits: u32 = bits.map_or(Ok(all), str::parse).map_err(|_| fault)?;
+        if bits > all {
+            return Err(fault);
+        }
+        let (first, bits) = (number(address), bits + 128 - all);
+        Ok(Self { first, bits })
+    }
+}
 
 /// Whether an address is reachable for everyone on the Internet (by the registries of
 /// special-purpose addresses, RFC 6890 and its successors).

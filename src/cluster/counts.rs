@@ -10,6 +10,8 @@ pub(super) static HOSTS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 pub(super) static PLACEMENTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Renewals that NATS did not take.
 pub(super) static FAILED: AtomicU64 = AtomicU64::new(0);
+/// What a gateway does not use of what hosts say.
+pub(super) static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// The values of the metrics `acp_relay_cluster_*`, each with its name and label.
 pub fn counts() -> Vec<(&'static str, Option<&'static str>, u64)> {
@@ -21,6 +23,7 @@ pub fn counts() -> Vec<(&'static str, Option<&'static str>, u64)> {
         ("cluster_placements_total", Some("refused"), &PLACEMENTS[1]),
         ("cluster_placements_total", Some("none"), &PLACEMENTS[2]),
         ("cluster_renewals_failed_total", None, &FAILED),
+        ("cluster_refused_total", None, &REFUSED),
     ];
     all.map(|(name, label, count)| (name, label, count.load(Relaxed)))
         .into()

@@ -15,12 +15,13 @@ use super::carrier::carrier;
 use super::counts;
 use super::guests::PAGE;
 use super::host::HOSTS;
-use super::nats::{AGAIN, LEASE, Nats, RENEWAL, entries};
+use super::nats::{AGAIN, LEASE, Nats, entries};
 use super::placed::{Find, placed};
 use super::record::{Directory, HostRecord, Placement, VERSION};
 use super::request::{Answer, Request, carrier_subjects, subject};
-use super::sessions::{SessionDirectory, SessionRecord};
+use super::session_directory::{SessionDirectory, SessionRecord};
 use super::ticket::{Claims, Purpose, Signer};
+use crate::auth::address::Reach;
 use crate::auth::{ONLY_AGENT, Principal};
 use crate::jsonrpc::{Limits, printable};
 use crate::panics::SharedMutex;
@@ -34,6 +35,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// Hosts that are asked at a time whom they serve, and most answers of one.
 const AT_ONCE: usize = 16;
 const MAX_PAGES: usize = 64;
+
+/// What is said of a host that is not used as it wants.
+const LEFT_OUT: &str = "not all agents of a host are offered";
+const NOT_DIRECTLY: &str = "a host is not reached directly, and NATS is used";
 
 /// What a gateway is.
 #[derive(Debug)]
@@ -106,7 +111,11 @@ impl Gateway {
     }
 
     fn update_agents(&self) {
-        let agents = self.directory.lock().agents(Instant::now());
+        self.count_hosts();
+        let (agents, left_out) = self.directory.lock().agents(Instant::now());
+        for host in left_out {
+            self.refuse(&host, LEFT_OUT, "there are too many");
+        }
         self.agents.send_if_modified(|known| {
             let is_new = *known != agents;
             *known = agents;
@@ -128,7 +137,7 @@ impl Gateway {
 
     /// Follows what hosts say of themselves until the future is dropped.
     pub async fn follow(&self) {
-        let mut ticks = interval(RENEWAL);
+        let mut ticks = interval(AGAIN);
         loop {
             match self.bucket.watch_with_history(">").await {
                 Err(error) => tracing::error!("the hosts cannot be watched: {error}"),
@@ -139,9 +148,9 @@ impl Gateway {
                             Some(Err(error)) => tracing::warn!("watching the hosts: {error}"),
                             None => break,
                         },
-                        _ = ticks.tick() => self.count_hosts(),
+                        // Not after each entry, of which a host may write many.
+                        _ = ticks.tick() => self.update_agents(),
                     }
-                    self.update_agents();
                 },
             }
             sleep(AGAIN).await;
@@ -149,14 +158,23 @@ impl Gateway {
     }
 
     fn heard(&self, entry: &kv::Entry) {
-        let mut directory = self.directory.lock();
+        let (host, record) = (&entry.key, (&*entry.value, entry.revision));
         if entry.operation != kv::Operation::Put {
-            directory.gone(&entry.key);
-        } else if let Err(why) =
-            directory.heard(&entry.key, (&entry.value, entry.revision), Instant::now())
-        {
-            let host = printable(entry.key.as_bytes());
-            tracing::warn!(host, "a host is not used: {why}");
+            self.directory.lock().gone(host);
+            return;
+        }
+        let heard = self.directory.lock().heard(host, record, Instant::now());
+        if let Err(why) = heard {
+            self.refuse(host, "a host is not used", &why);
+        }
+    }
+
+    /// Counts that something of a host is refused, and says so once for a while.
+    fn refuse(&self, host: &str, what: &'static str, why: &str) {
+        counts::REFUSED.fetch_add(1, Relaxed);
+        if self.directory.lock().is_news(host, what, Instant::now()) {
+            let (host, why) = (printable(host.as_bytes()), printable(why.as_bytes()));
+            tracing::warn!(host, "{what}: {why}");
         }
     }
 
@@ -246,9 +264,7 @@ impl Gateway {
         })?;
         if let Some(address) = &to.address {
             match self.open_direct(&claims, address).await {
-                Err(NotOpened::Later(why)) => {
-                    tracing::warn!(host = to.host, "not reached directly, NATS is used: {why}");
-                }
+                Err(NotOpened::Later(why)) => self.refuse(&to.host, NOT_DIRECTLY, &why),
                 opened => return opened,
             }
         }
@@ -276,6 +292,9 @@ impl Gateway {
             let address = printable(address.as_bytes());
             return Err(later(format!("{address} is no address of a host")));
         };
+        if self.direct.reach == Reach::Within(Arc::default()) {
+            return Err(later("there is no --cluster-direct".to_owned()));
+        }
         let pass = match self.ask(claims, None, 0).await? {
             Answer::Pass(pass) => pass,
             answer => return Err(refused(answer)),
@@ -474,7 +493,7 @@ impl Wanted {
     /// A link to the host where a session lives, if that is another one than `here`.
     async fn find(self, session: &str, here: &str) -> Result<Option<Link>, String> {
         let found = self.gateway.sessions.find(&self.who, session).await?;
-        let Some(host) = found.map(|found| found.host).filter(|host| host != here) else {
+        let Some(host) = found.filter(|host| host != here) else {
             return Ok(None);
         };
         let first = self.resume(&host).await;

@@ -20,7 +20,8 @@ use super::nats::{AGAIN, Nats, RENEWAL};
 use super::owned::owned;
 use super::record::{HostRecord, VERSION};
 use super::request::{Answer, Request, carrier_subjects, is_random, name_part, subject};
-use super::sessions::{OwnedSessions, SessionDirectory};
+use super::session_directory::SessionDirectory;
+use super::sessions::OwnedSessions;
 use super::ticket::{Claims, Purpose, Verifier};
 use crate::auth::{ONLY_AGENT, PassSource, Principal};
 use crate::jsonrpc::{Limits, printable};
@@ -198,6 +199,8 @@ impl Host {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let record = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+        // Gateways would not use it.
+        HostRecord::read(&record)?;
         let put = timeout(RENEWAL, self.bucket.put(&self.id, record.into())).await;
         put.map_err(|_| "no answer came".to_owned())?
             .map_err(|error| error.to_string())

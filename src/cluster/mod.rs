@@ -5,8 +5,8 @@
 //! placed; `host` says it, and accepts what gateways open; `gateway` finds a host and opens a
 //! connection there, and `forward` passes a client's resumable link on to it. `nats` is the
 //! connection to the servers, `carrier` carries a link over it, in `parts`; a `ticket` tells a host
-//! who the client is. `sessions` says which host a living session is on, and claims those of a host
-//! (`owned`), so that a gateway finds it (`placed`). `guests` are the clients whose credentials
+//! who the client is. `session_directory` says which host a living session is on, and `sessions` claims
+//! those of a host (`owned`), so that a gateway finds it (`placed`). `guests` are the clients whose credentials
 //! the gateways check. `counts` are for the metrics.
 //!
 //! # Why
@@ -30,6 +30,7 @@ mod parts;
 mod placed;
 mod record;
 mod request;
+mod session_directory;
 mod sessions;
 mod ticket;
 
@@ -41,7 +42,8 @@ pub use nats::{Nats, NatsSettings, read_server};
 pub use parts::{Joined, Joiner, Splitter};
 pub use placed::{Find, placed};
 pub use record::{Directory, HostRecord, Placement};
-pub use sessions::{SessionRecord, is_given_up};
+pub use session_directory::{SessionRecord, owners};
+pub use sessions::is_given_up;
 pub use ticket::{Claims, Guest, Purpose, Signer, TicketError, Verifier};
 
 use crate::transport::AddedTransport;

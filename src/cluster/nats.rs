@@ -37,6 +37,9 @@ const PING: Duration = Duration::from_secs(3);
 /// Time to connect to a server; then the next one is tried.
 const CONNECTED: Duration = Duration::from_secs(2);
 
+/// Longest entry of a bucket, in bytes: a record of a host, and its headers.
+const MAX_MESSAGE: i32 = 65 << 10;
+
 /// What to do about servers without buckets.
 const REMEDY: &str = "Enable JetStream on the servers, and let this account use it";
 
@@ -203,6 +206,7 @@ impl Nats {
                         discard: stream::DiscardPolicy::New,
                         allow_rollup: true,
                         deny_delete: true,
+                        max_message_size: MAX_MESSAGE,
                         // Copies that lag behind would answer with revisions that are old.
                         allow_direct: false,
                         num_replicas,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ticket::Guest;
 
 /// Between the name of a host and the random part of its id, and of subjects.
-const DOT: char = '.';
+pub(super) const DOT: char = '.';
 
 /// What a gateway asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,8 +44,12 @@ pub(super) fn subject(host: &str) -> String {
 
 /// The subjects of a carrier: to the host, and to the gateway.
 pub(super) fn carrier_subjects(host: &str, carrier: &str) -> [String; 2] {
-    let name = host.split_once(DOT).map_or(host, |(name, _)| name);
-    ["h", "g"].map(|end| format!("acp.c.{name}.{carrier}.{end}"))
+    ["h", "g"].map(|end| format!("acp.c.{}.{carrier}.{end}", name_of(host)))
+}
+
+/// The name of a host, to which an account of NATS may be limited.
+pub(super) fn name_of(host: &str) -> &str {
+    host.split_once(DOT).map_or(host, |(name, _)| name)
 }
 
 /// Whether it can be the random part of subjects.

@@ -1,4 +1,4 @@
-//! Which host a living session is on: the directory, and the leases of this host in it.
+//! The sessions of this host: its claims to them, and their leases.
 //!
 //! # Why
 //!
@@ -6,6 +6,10 @@
 //! the claim is renewed. A host that could not renew a claim stops the agent in time to be done when
 //! the servers forget the claim, by its own clock and counted from before the renewal was sent. A host
 //! that is stopped (SIGSTOP) cannot do that: then the watchdogs of its agents do, which know the time.
+//!
+//! **An entry on which a claim rests is never replaced by one that asks.** That would have a higher
+//! number, and another host that has asked meanwhile would have the session as well. So whatever asks
+//! in a session's place does so alone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +17,21 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv;
-use data_encoding::HEXLOWER;
+use bytes::Bytes;
 use futures_util::StreamExt as _;
-use ring::digest::{Context, SHA256};
-use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::counts;
-use super::nats::{LEASE, Nats, RENEWAL, entries};
+use super::nats::{LEASE, RENEWAL};
 use super::record::VERSION;
+use super::session_directory::{SessionDirectory, SessionKey, SessionRecord, owners};
 use crate::auth::Principal;
 use crate::panics::SharedMutex;
-use crate::transport::OpenError;
 use crate::transport::process::Lease;
 
-/// The bucket of sessions.
-const SESSIONS: &str = "acp_sessions";
 /// How long an agent may run after its session was renewed, if this process does not end it: SIGKILL
 /// comes 2 s later.
 const AGENT_LEASE: Duration = LEASE.saturating_sub(Duration::from_secs(3));
@@ -39,26 +41,11 @@ pub(super) const LEAST_STOP: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// Renewals that are under way at a time.
 const AT_ONCE: usize = 64;
+/// Parts of the sessions.
+const STRIPES: usize = 64;
 
 /// What to do about a session that lives on another host.
 const REMEDY: &str = "; `connect --no-link` to a gateway finds it there";
-
-/// The directory of sessions.
-#[derive(Clone, Debug)]
-pub(super) struct SessionDirectory {
-    bucket: kv::Store,
-}
-
-/// Where a session is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionRecord {
-    /// The version of the record.
-    pub v: u32,
-    /// The id of the host.
-    pub host: String,
-    /// The agent.
-    pub agent: String,
-}
 
 /// The sessions of a host.
 #[derive(Debug)]
@@ -66,12 +53,24 @@ pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
     owned: SharedMutex<HashMap<String, Owned>>,
+    /// Each for a part of the sessions: whoever has it may ask for one of them.
+    asking: [Mutex<()>; STRIPES],
+}
+
+/// What this host writes of a session.
+#[derive(Clone, Debug)]
+struct Entry {
+    session: SessionKey,
+    key: String,
+    /// While it asks, and after its first renewal.
+    asks: Bytes,
+    held: Bytes,
 }
 
 #[derive(Debug)]
 struct Owned {
     revision: u64,
-    value: bytes::Bytes,
+    entry: Entry,
     /// Before the last renewal that succeeded was sent.
     renewed: Instant,
     is_lost: bool,
@@ -96,36 +95,6 @@ pub fn is_given_up(renewed: Instant, now: Instant, stop: Duration) -> bool {
     now >= renewed + LEASE.saturating_sub(stop)
 }
 
-impl SessionDirectory {
-    /// The directory on these servers.
-    pub(super) async fn open(nats: &Nats) -> Result<Self, OpenError> {
-        let bucket = nats.bucket(SESSIONS).await?;
-        Ok(Self { bucket })
-    }
-
-    /// Where a session of a principal is, if it lives.
-    ///
-    /// # Errors
-    /// The servers do not answer.
-    pub(super) async fn find(
-        &self,
-        who: &Principal,
-        session: &str,
-    ) -> Result<Option<SessionRecord>, String> {
-        let entry = timeout(RENEWAL, self.bucket.get(key(who, session))).await;
-        let entry = entry.map_err(|_| "no answer came".to_owned())?;
-        let entry = entry.map_err(|error| error.to_string())?;
-        Ok(entry.and_then(|entry| serde_json::from_slice(&entry).ok()))
-    }
-
-    /// Where all living sessions are.
-    pub(super) async fn all(&self) -> Result<Vec<SessionRecord>, String> {
-        let all = entries(&self.bucket).await?;
-        let read = |entry: &kv::Entry| serde_json::from_slice(&entry.value).ok();
-        Ok(all.iter().filter_map(read).collect())
-    }
-}
-
 impl OwnedSessions {
     /// The sessions of a host, which begins without any.
     pub(super) fn new(directory: SessionDirectory, host: String) -> Arc<Self> {
@@ -133,6 +102,7 @@ impl OwnedSessions {
             directory,
             host,
             owned: SharedMutex::default(),
+            asking: [const { Mutex::const_new(()) }; STRIPES],
         })
     }
 
@@ -151,58 +121,96 @@ impl OwnedSessions {
         if stop + 2 * RENEWAL > LEASE {
             return Err("the limit stop-grace of its agent is more than 9 s".to_owned());
         }
-        let key = key(&who, &session);
-        if let Some(claim) = self.again(&key, stop, &user)? {
-            return Ok(claim);
-        }
-        let record = SessionRecord {
-            v: VERSION,
-            host: self.host.clone(),
-            agent,
-        };
-        let value = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
-        let value = bytes::Bytes::from(value);
-        let renewed = Instant::now();
-        let made = self.make(&key, &value);
-        let made = timeout(RENEWAL, made).await;
-        let revision = made.map_err(|_| "NATS does not answer".to_owned())??;
-        let mut owned = self.owned.lock();
-        let own = owned.entry(key.clone()).or_insert(Owned {
-            revision,
-            value,
-            renewed,
-            is_lost: false,
-            stop,
-            users: Vec::new(),
+        let entry = self.entry(SessionKey::new(&who, &session), &agent);
+        let claim = timeout(RENEWAL, async {
+            let _alone = self.alone(&entry).await;
+            if let Some(claim) = self.again(&entry.key, stop, &user)? {
+                return Ok(claim);
+            }
+            let renewed = Instant::now();
+            let unclear = |why| format!("it cannot be claimed now ({why})");
+            let revision = self.ask(&entry).await.map_err(unclear)?;
+            let decided = self.decide(&entry, revision).await.map_err(unclear);
+            if let Some(why) = decided.unwrap_or_else(Some) {
+                self.give_back(entry.key, revision);
+                return Err(why);
+            }
+            let key = entry.key.clone();
+            let own = Owned {
+                revision,
+                entry,
+                renewed,
+                is_lost: false,
+                stop,
+                users: Vec::new(),
+            };
+            self.owned.lock().insert(key.clone(), own);
+            let claim = self.again(&key, stop, &user)?;
+            claim.ok_or_else(|| "it was lost just now".to_owned())
         });
-        // Another client may have claimed it at the same time.
-        own.revision = own.revision.max(revision);
-        drop(owned);
-        let claim = self.again(&key, stop, &user)?;
-        claim.ok_or_else(|| "it was lost just now".to_owned())
+        let claim = claim.await;
+        claim.map_err(|_| "NATS does not answer".to_owned())?
     }
 
-    /// Makes the entry of a session: its revision.
-    async fn make(&self, key: &str, value: &bytes::Bytes) -> Result<u64, String> {
+    /// What this host writes of a session.
+    fn entry(&self, session: SessionKey, agent: &str) -> Entry {
+        let proof = session.tag(&self.host);
+        let write = |held: bool| {
+            let record = json!({ "v": VERSION, "agent": agent, "held": held, "proof": proof });
+            Bytes::from(record.to_string())
+        };
+        Entry {
+            key: session.of(&self.host),
+            session,
+            asks: write(false),
+            held: write(true),
+        }
+    }
+
+    /// Until it is dropped, nothing else here asks for that session.
+    async fn alone(&self, entry: &Entry) -> Option<MutexGuard<'_, ()>> {
+        let part = entry.key.bytes().map(usize::from).sum::<usize>() % STRIPES;
+        Some(self.asking.get(part)?.lock().await)
+    }
+
+    /// Writes that this host asks for a session on which it has no claim: the entry's number.
+    async fn ask(&self, Entry { key, asks, .. }: &Entry) -> Result<u64, String> {
         let bucket = &self.directory.bucket;
-        let error = match bucket.create(key, value.clone()).await {
-            Ok(revision) => return Ok(revision),
-            Err(error) => error,
-        };
-        let entry = bucket.entry(key).await.map_err(|error| error.to_string())?;
-        let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else {
-            return Err(format!("it cannot be claimed now ({error})"));
-        };
-        match serde_json::from_slice::<SessionRecord>(&entry.value) {
-            // It was given up, and is not deleted yet.
-            Ok(found) if found.host == self.host => {
-                let update = bucket.update(key, value.clone(), entry.revision).await;
-                update.map_err(|error| error.to_string())
-            }
-            Ok(SessionRecord { host, .. }) => Err(format!("it lives on the host {host}{REMEDY}")),
-            Err(_) => Err(format!(
+        if let Ok(revision) = bucket.update(key, asks.clone(), 0).await {
+            return Ok(revision);
+        }
+        // It was given up; then its entry is replaced, so that it is not deleted later.
+        let found = bucket.entry(key).await.map_err(|error| error.to_string())?;
+        let found = found.map_or(0, |found| found.revision);
+        let asked = bucket.update(key, asks.clone(), found).await;
+        asked.map_err(|error| error.to_string())
+    }
+
+    /// Whose session it is for which this host asks by its entry with that number: `None` if it is this
+    /// host's, or who has it.
+    async fn decide(&self, entry: &Entry, revision: u64) -> Result<Option<String>, String> {
+        let found = self.directory.entries(&entry.session).await?;
+        match owners(&found).find(|other| other.host != self.host) {
+            Some(other) if other.v != VERSION => Ok(Some(format!(
                 "its entry is not of version {VERSION}; update its host"
-            )),
+            ))),
+            Some(SessionRecord { host, .. }) => {
+                Ok(Some(format!("it lives on the host {host}{REMEDY}")))
+            }
+            None if found.iter().any(|own| own.revision == revision) => Ok(None),
+            None => Err("a server does not know what was written".to_owned()),
+        }
+    }
+
+    /// Deletes the entry with that number.
+    fn give_back(&self, key: String, revision: u64) {
+        let bucket = self.directory.bucket.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // What is not deleted expires.
+            runtime.spawn(async move {
+                let delete = bucket.delete_expect_revision(&key, Some(revision));
+                let _ = timeout(RENEWAL, delete).await;
+            });
         }
     }
 
@@ -270,47 +278,65 @@ impl OwnedSessions {
     }
 
     async fn renew(&self, key: String) {
-        let found = self
-            .owned
-            .lock()
-            .get(&key)
-            .map(|own| (own.revision, own.value.clone()));
-        let Some((mut revision, value)) = found else {
+        let now = |own: &Owned| (own.entry.clone(), own.revision);
+        let found = self.owned.lock().get(&key).map(now);
+        let Some((entry, known)) = found else {
             return;
         };
-        // An answer may have been lost: then the entry is still the one of this host.
+        let (bucket, mut revision) = (&self.directory.bucket, known);
         for _ in 0..2 {
             let renewed = Instant::now();
-            let update = self.directory.bucket.update(&key, value.clone(), revision);
-            let error = match timeout(RENEWAL, update).await {
-                Ok(Ok(revision)) => return self.renewed(&key, revision, renewed),
-                Ok(Err(error)) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => error,
+            let update = bucket.update(&key, entry.held.clone(), revision);
+            match timeout(RENEWAL, update).await {
+                Ok(Ok(revision)) => return self.renewed(&key, (known, revision), renewed),
+                Ok(Err(error)) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => {}
                 // Whether it came is found out by the next one.
                 Ok(Err(error)) => return failed(&error.to_string()),
                 Err(_) => return failed("NATS does not answer"),
-            };
-            let entry = timeout(RENEWAL, self.directory.bucket.entry(&key)).await;
-            match entry {
-                Ok(Ok(Some(entry))) if entry.value == value => revision = entry.revision,
-                // Servers that were killed may have lost it: it is made again, unless another host does.
-                Ok(Ok(None)) => revision = 0,
-                Ok(Ok(_)) => {
-                    if let Some(own) = self.owned.lock().get_mut(&key) {
-                        tracing::error!(
-                            "a session is another host's ({error}); its agent is stopped"
-                        );
-                        own.lose();
-                    }
-                    return;
-                }
-                _ => return,
+            }
+            let found = timeout(RENEWAL, self.recover(&entry, known)).await;
+            match found.unwrap_or_else(|_| Err("NATS does not answer".to_owned())) {
+                Ok(Some(found)) => revision = found,
+                Ok(None) => return,
+                Err(why) => return failed(&why),
             }
         }
     }
 
-    fn renewed(&self, key: &str, revision: u64, at: Instant) {
+    /// The number of the entry of a claim, which is not the one that was `known`: an answer was lost,
+    /// or servers that were killed have lost the entry. Then it is asked for again.
+    async fn recover(&self, entry: &Entry, known: u64) -> Result<Option<u64>, String> {
+        let _alone = self.alone(entry).await;
+        let is_same = |own: &Owned| own.revision == known && !own.is_lost;
+        if !self.owned.lock().get(&entry.key).is_some_and(is_same) {
+            return Ok(None);
+        }
+        let bucket = &self.directory.bucket;
+        let found = bucket.entry(&entry.key).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let mut revision = found.as_ref().map_or(0, |found| found.revision);
+        let is_put = |found: &&kv::Entry| found.operation == kv::Operation::Put;
+        let is_there = found.as_ref().filter(is_put);
+        if is_there.is_none() {
+            let asked = bucket.update(&entry.key, entry.asks.clone(), revision);
+            revision = asked.await.map_err(|error| error.to_string())?;
+        }
+        if is_there.is_none_or(|found| found.value != entry.held)
+            && let Some(why) = self.decide(entry, revision).await?
+        {
+            if let Some(own) = self.owned.lock().get_mut(&entry.key) {
+                tracing::error!("a session is lost, and its agent is stopped: {why}");
+                own.lose();
+            }
+            return Ok(None);
+        }
+        Ok(Some(revision))
+    }
+
+    fn renewed(&self, key: &str, (known, revision): (u64, u64), at: Instant) {
         let mut owned = self.owned.lock();
-        let Some(own) = owned.get_mut(key) else {
+        // It may have been given up meanwhile, and claimed again.
+        let Some(own) = owned.get_mut(key).filter(|own| own.revision == known) else {
             return;
         };
         own.revision = revision;
@@ -345,14 +371,7 @@ impl Drop for Claim {
         let revision = own.revision;
         owned.remove(&self.key);
         drop(owned);
-        let (bucket, key) = (self.sessions.directory.bucket.clone(), self.key.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // What is not deleted expires.
-            runtime.spawn(async move {
-                let delete = bucket.delete_expect_revision(&key, Some(revision));
-                let _ = timeout(RENEWAL, delete).await;
-            });
-        }
+        self.sessions.give_back(self.key.clone(), revision);
     }
 }
 
@@ -368,18 +387,4 @@ fn extend(lease: &Lease, owned: &HashMap<String, Owned>) {
 fn failed(why: &str) {
     counts::FAILED.fetch_add(1, Relaxed);
     tracing::warn!("a session is not renewed: {why}");
-}
-
-/// The key of a principal's session.
-fn key(who: &Principal, session: &str) -> String {
-    let mut digest = Context::new(&SHA256);
-    for part in [
-        format!("{:?}", who.auth_method).as_str(),
-        &who.name,
-        session,
-    ] {
-        digest.update(part.as_bytes());
-        digest.update(&[0]);
-    }
-    HEXLOWER.encode(digest.finish().as_ref())
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, Inherited, Launch, Link, OpenError, RequestHeaders};
 use super::{Links, Pin as Fingerprint, Worker, Workers};
+use crate::auth::address::Reach;
 use crate::auth::{Gate, LocalKey};
 use crate::jsonrpc::Limits;
 use crate::jsonrpc::framing::Framing;
@@ -79,8 +80,8 @@ pub struct Setup {
     pub silence: Option<Arc<Notify>>,
     /// Authenticates clients.
     pub gate: Gate,
-    /// Whether only public addresses are connected over TCP, for URLs from other machines.
-    pub public_only: bool,
+    /// The addresses that are connected over TCP, for those that come from other machines.
+    pub reach: Reach,
     /// Certificates and keys.
     pub tls: Tls,
     /// The key with which an HTTP listener proves to programs of its own user that it is on their

@@ -25,7 +25,6 @@ use tokio::time::timeout;
 use super::admission::{StreamListener, admit};
 use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, Setup};
 use super::{open_error, owner, stream};
-use crate::auth::address::is_public;
 use crate::auth::{Credentials, Gate, Reachability};
 use crate::jsonrpc::Limits;
 
@@ -103,8 +102,8 @@ pub(super) async fn dial(
     let within = setup.limits.handshake;
     timeout(within, async {
         let addresses: Vec<SocketAddr> = resolve(to, host, port).await?;
-        if setup.public_only && !addresses.iter().all(|one| is_public(one.ip())) {
-            let what = "its name resolves to an address of a private network";
+        let mut refused = addresses.iter().map(|one| setup.reach.refuses(one.ip()));
+        if let Some(what) = refused.find_map(|why| why) {
             return Err(OpenError::new(OpenErrorKind::Forbidden, to, what));
         }
         let stream = TcpStream::connect(&addresses[..])

@@ -79,6 +79,7 @@ second_lane() {
 
 third_lane() {
     part "hosts and gateways on NATS" python3 cluster.py --quick
+    part "the NATS account of a host" python3 cluster_attack.py
     part "real agents on a host, through a gateway" python3 cluster_agents.py
 }
 

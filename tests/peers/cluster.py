@@ -269,8 +269,10 @@ class Place:
         host.number, host.at, host.agent = number, at, "%s%d" % (name, number)
         return host
 
-    def gateway(self, *listen, options=()):
+    def gateway(self, *listen, options=(), direct="127.4.0.0/16"):
+        """A gateway, which connects to hosts directly if they are in that network."""
         self.gateways += 1
+        options = [*options, *(("--cluster-direct", direct) if direct else ())]
         listen = listen or ("http://127.0.0.1:0",)
         words = [word for at in listen for word in ("--listen", at)]
         gateway = self.start("gateway", "--cluster", self.url_of("gateway", address_of("gateway", self.gateways)),
@@ -350,6 +352,8 @@ def transports(place):
             client.turn(session, 2, 3_000_000)
             client.wire.end()
             print("  %-18s %s" % (name, "directly" if direct else "over NATS"))
+        said = [line for line in gateway.output if "not reached directly" in line]
+        require(not said, said)
         require(host.stop() == 0, "the host exits with an error: %s" % host.output[-5:])
         place.known(0)
 

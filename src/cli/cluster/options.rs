@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use async_nats::ServerAddr;
 use clap::Args;
 
+use crate::auth::address::{Network, Reach};
 use crate::cli::remote::read_secrets;
 use crate::cluster::{GatewaySettings, HostSettings, NatsSettings, Signer, read_server};
 use crate::jsonrpc::Limits;
@@ -38,7 +39,7 @@ pub(in crate::cli) struct ClusterArgs {
     #[arg(long, id = "cluster.capacity", value_name = "COUNT")]
     cluster_capacity: Option<usize>,
     /// Of a host: where gateways reach one of its listeners, so that messages do not go through
-    /// NATS: wss://HOST:PORT
+    /// NATS: wss://HOST:PORT, within their --cluster-direct
     #[arg(long, id = "cluster.address", value_name = "ENDPOINT")]
     cluster_address: Option<Endpoint>,
     /// Of a gateway: the file with the key that signs what it tells hosts; `acp-relay cluster key`
@@ -48,6 +49,10 @@ pub(in crate::cli) struct ClusterArgs {
     /// Of a gateway: a label that a host needs to be used
     #[arg(long, id = "cluster.select", value_name = "NAME=VALUE", value_parser = read_label)]
     cluster_select: Vec<(String, String)>,
+    /// Of a gateway: addresses of hosts that it connects to directly, such as 10.1.0.0/16; without
+    /// it, everything goes through NATS
+    #[arg(long, id = "cluster.direct", value_name = "CIDR")]
+    cluster_direct: Vec<Network>,
 }
 
 impl ClusterArgs {
@@ -115,7 +120,10 @@ impl ClusterArgs {
         Ok(GatewaySettings {
             signer: read_key(key)?,
             select: self.cluster_select.iter().cloned().collect(),
-            direct,
+            direct: Setup {
+                reach: Reach::Within(self.cluster_direct.as_slice().into()),
+                ..direct
+            },
         })
     }
 }

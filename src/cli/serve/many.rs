@@ -26,9 +26,6 @@ use crate::transport::{
     BoxFuture, Endpoint, Link, LinkPlace, Links, OpenError, Peer, Setup, current_time,
 };
 
-/// Most agents that a gateway offers.
-const MAX_AGENTS: usize = 1000;
-
 /// A host.
 struct HostPart(Arc<Host>);
 
@@ -125,7 +122,7 @@ impl Part for GatewayPart {
     fn agents(&self) -> Option<Result<Vec<AgentPart>, String>> {
         let names = self.agents.lock().borrow_and_update().clone();
         let names = names.into_iter().filter(|name| check_name(name).is_ok());
-        let parts = names.take(MAX_AGENTS).map(|name| {
+        let parts = names.map(|name| {
             let mut part = AgentPart::with(&name, &[])?;
             part.endpoint = Some(Endpoint::Cluster(name));
             Ok(part)

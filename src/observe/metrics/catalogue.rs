@@ -145,6 +145,7 @@ catalogue! {
         Counter "acp_relay_cluster_placements_total" [outcome] "Conversations that a gateway placed on a host (placed), answers of hosts that did not take one (refused), and conversations that no host took (none).";
         Gauge "acp_relay_cluster_carriers" [] "Connections between gateways and hosts over NATS that are open now.";
         Counter "acp_relay_cluster_renewals_failed_total" [] "Renewals of a host, or of its sessions, that NATS did not take.";
+        Counter "acp_relay_cluster_refused_total" [] "Records, names of agents and addresses of hosts that a gateway did not use, at each time it looked.";
         Gauge "acp_relay_turns" [agent] "Turns in progress.";
         Gauge "acp_relay_sessions_open" [agent] "Sessions that were opened in open conversations, and not closed.";
         Gauge "acp_relay_context_used_ratio" [agent] "Used part of the context, by usage_update: the last report of each open conversation, the greatest of them.";
