@@ -247,7 +247,8 @@ class Place:
         relay.web = int(re.search(r":(\d+)", relay.ends[0])[1])
         return relay
 
-    def host(self, name="goose", direct=False, options=(), url=None, fault=(), binary=None, agent=None):
+    def host(self, name="goose", direct=False, options=(), url=None, fault=(), binary=None, agent=None,
+             dialect="canonical"):
         """A host with an agent, by default one whose processes are named in the host's folder; or the lines of one."""
         self.hosts += 1
         number = self.hosts
@@ -257,7 +258,7 @@ class Place:
         agent = agent or "command = " + json.dumps(
             [sys.executable, str(AGENT), "%s%d" % (name, number), str(folder), *fault])
         config.touch(0o600)
-        config.write_text('on-disconnect = "detach"\n[agents.%s]\n%s\ndialect = "canonical"\n' % (name, agent))
+        config.write_text('on-disconnect = "detach"\n[agents.%s]\n%s\ndialect = "%s"\n' % (name, agent, dialect))
         url = url or self.url_of("host%d" % number, address_of("host", number))
         words = ["serve", "--config", config, "--cluster", url, "--cluster-trust", self.trust,
                  "--cluster-name", "host%d" % number, *self.ca]
@@ -584,7 +585,7 @@ def spelled(place):
     table = place.folder / "own.json"
     table.write_text(json.dumps({"format": 1, "dialect": "own", "title": "T", "method": {
         "open": {"is": "session/load", "members": {"chat": "sessionId"}}}}))
-    hosts = [place.host(), place.host(), place.host(options=["--table", table, "--client-dialect", "own"])]
+    hosts = [place.host(), place.host(dialect="auto"), place.host(options=["--table", table, "--client-dialect", "own"])]
     place.known(3)
     first, batches, own = (Client(dial(host.at + "/agents/goose/acp")) for host in hosts)
     session, rest = first.begin().session(), {"cwd": "/tmp", "mcpServers": []}
