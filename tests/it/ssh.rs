@@ -619,7 +619,8 @@ fn an_agent_behind_ssh_is_remote() {
         let calls: Vec<Value> = calls.collect();
         let machine = Machine::start(&[("test", &calling(&calls))], &[]);
         // Whatever the host is called.
-        let mut client = machine.connect(&["--files", "editor", "ssh://localhost"]);
+        let mut client =
+            machine.connect(&["--files", "editor", "--allow", "_answer", "ssh://localhost"]);
         let terminal = json!({"protocolVersion": 1, "clientCapabilities": {"terminal": true}});
         answered(&mut client, 0, "initialize", terminal).await;
         let params = json!({"cwd": folder.path().join("here"), "mcpServers": []});
@@ -651,7 +652,8 @@ fn an_agent_behind_ssh_uses_the_files_of_its_machine() {
         let machine = Machine::start(&[("test", &calling(&[call]))], &[]);
         let missing = machine.path("missing");
         for (options, is_opened) in [(&[][..], false), (&["--files", "editor"], true)] {
-            let mut client = machine.connect(&[options, &["ssh://devbox"]].concat());
+            let reports = ["--allow", "_new", "--allow", "_answer", "ssh://devbox"];
+            let mut client = machine.connect(&[options, &reports].concat());
             answered(&mut client, 0, "initialize", json!({"protocolVersion": 1})).await;
             let params = json!({"cwd": missing, "mcpServers": []});
             ask(&mut client, 1, "session/new", params).await;
