@@ -1,6 +1,6 @@
 //! What a panic ends.
 //!
-//! A panic in what runs by [`confine`] or [`catch`] ends that and nothing else: a conversation, a
+//! A panic in what runs by [`confine()`] or [`catch`] ends that and nothing else: a conversation, a
 //! connection, a recording, a request of the viewer or of the admin listener. It is counted and
 //! logged with its place in the source. Any other panic ends the process (SIGABRT), and so does one
 //! while a [`SharedMutex`] is held: nothing goes on with a state that is written by halves. Those
