@@ -70,6 +70,7 @@ ALARMS = {
     "AcpRelayDrains": {"drain_duration_seconds": "0+0x10 0+60x50"},
     "AcpRelayBusy": {"tokio_busy_seconds_total{runtime=\"main\"}": "0+0x10 0+59x50",
                      "tokio_workers{runtime=\"main\"}": "1+0x60"},
+    "AcpRelayPanicked": {"panics_total{place=\"conversation\"}": ONCE},
     "AcpRelayLogLost": {"log_lines_lost_total{reason=\"flood\"}": MANY},
     "AcpRelayAdminProbed": {"admin_refused_total{reason=\"host\"}": MANY},
 }
