@@ -43,8 +43,6 @@ first_lane() {
     part "self-test of torn.py" python3 torn.py --prove
     part "recorders killed 300 times" python3 torn.py --moments 300
     part "full disks" python3 full_disk.py
-    part "self-test of link.py" python3 link.py prove
-    part "the resumable link, in a network with faults" python3 link.py gate
     part "the viewer in a browser" python3 viewer.py
 }
 second_lane() {
@@ -81,6 +79,8 @@ third_lane() {
     part "hosts and gateways on NATS" python3 cluster.py --quick
     part "the NATS account of a host" python3 cluster_attack.py
     part "real agents on a host, through a gateway" python3 cluster_agents.py
+    part "self-test of link.py" python3 link.py prove
+    part "the resumable link, in a network with faults" python3 link.py gate
 }
 
 part "the peers" ./install.sh
