@@ -9,7 +9,9 @@ use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Note, Outbox};
 use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan, truncated};
+use crate::jsonrpc::{
+    CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan, text, truncated,
+};
 
 /// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.
@@ -135,16 +137,25 @@ impl Conversation {
         }
     }
 
-    /// After a panic: queues an error for each request of the client that is open, or is in
-    /// `current`, the frame that was being handled, and closes the client. Only the open requests
-    /// are read of the state.
+    /// After a panic: queues an error for each request of the client that is open, waits, or is in
+    /// `current`, the frame that was being handled, and closes the client. Nothing else is read of
+    /// the state.
     pub fn answer_after_panic(&self, current: Option<&Frame>, out: &mut Outbox) {
-        let request_in = |frame: &Frame| match scan(frame, &self.limits) {
-            Scanned::Message(at) if at.kind == Kind::Request => Some(at.id(frame).to_owned()),
+        let request_in = |frame: Frame| match scan(&frame, &self.limits) {
+            Scanned::Message(at) if at.kind == Kind::Request => Some(at.id(&frame).to_owned()),
             _ => None,
         };
+        let messages_of = |frame: &Frame| match scan(frame, &self.limits) {
+            Scanned::Batch => text::items(frame.as_bytes().trim_ascii())
+                .map(|item| Frame::from(item.to_vec()))
+                .collect(),
+            _ => vec![frame.clone()],
+        };
         let pending = &self.pending[Side::Client as usize];
-        let unread = self.held.frames().chain(current).filter_map(request_in);
+        let claiming = &self.claims.waiting[Side::Client as usize];
+        let unread = self.held.frames().chain(current).flat_map(messages_of);
+        let unread = unread.chain(claiming.iter().map(|waiting| waiting.frame.clone()));
+        let unread = unread.filter_map(request_in);
         let unread = unread.filter(|id| pending.get(id.as_id()).is_none());
         let message = "a fault of the relay has ended the conversation; its log has the place";
         let reason = Reason::new(reply::PEER_LOST, message).delivered(Delivered::Unknown);

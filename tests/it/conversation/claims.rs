@@ -220,3 +220,21 @@ fn what_waits_when_the_agent_is_lost_is_answered() {
             .is_some_and(|cause| *cause != Cause::Stopped)
     );
 }
+
+#[test]
+fn after_a_panic_what_waits_for_a_claim_and_each_request_of_a_batch_are_answered() {
+    let mut play = Play::new(DialectOptions::default());
+    play.client(1, "session/load", &json!({"sessionId": "s"}));
+    assert_eq!(play.core.next_claim().as_deref(), Some("s"));
+    let calls = [2, 3].map(|id| request(id, "session/list", &json!({})));
+    let batch = Frame::from(json!(calls).to_string().into_bytes());
+    play.core.answer_after_panic(Some(&batch), &mut play.out);
+    let [client, _] = play.received();
+    let mut ids: Vec<_> = client.iter().map(|one| one["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [Some(1), Some(2), Some(3)], "{client:?}");
+    assert!(
+        client.iter().all(|one| one["error"].is_object()),
+        "{client:?}"
+    );
+}
