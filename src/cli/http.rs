@@ -71,8 +71,10 @@ fn add(open: &Connections, user: Option<u32>, stop: &CancellationToken) -> Cance
     open.retain(|(_, stop)| !stop.is_cancelled());
     let held = |user| open.iter().filter(|(other, _)| *other == user).count();
     // Of several that hold the most, the last one is returned.
-    let oldest = (0..open.len()).rev().max_by_key(|at| held(open[*at].0));
-    if let Some(at) = oldest.filter(|_| open.len() >= MAX_CONNECTIONS) {
+    let oldest = || (0..open.len()).rev().max_by_key(|at| held(open[*at].0));
+    if open.len() >= MAX_CONNECTIONS
+        && let Some(at) = oldest()
+    {
         let (user, stop) = open.remove(at);
         stop.cancel();
         REPORTED.call_once(|| {

@@ -122,9 +122,13 @@ async fn render(
     kind: &'static str,
     write: impl FnOnce(&Shared) -> String + Send + 'static,
 ) -> Result<impl IntoResponse, StatusCode> {
-    let rendering = Arc::clone(&shared.rendering);
-    let _turn = rendering.lock().await;
-    let written = spawn_blocking(move || panics::catch(Place::Admin, || write(&shared))).await;
+    // A client that leaves does not end the work, so the turn goes with that.
+    let turn = Arc::clone(&shared.rendering).lock_owned().await;
+    let work = move || {
+        let _turn = turn;
+        panics::catch(Place::Admin, || write(&shared))
+    };
+    let written = spawn_blocking(work).await;
     let fault = StatusCode::INTERNAL_SERVER_ERROR;
     let text = written.ok().flatten().ok_or(fault)?;
     Ok(([(CONTENT_TYPE, kind)], text))
