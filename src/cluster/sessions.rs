@@ -53,7 +53,7 @@ pub(super) struct OwnedSessions {
     directory: SessionDirectory,
     host: String,
     owned: SharedMutex<HashMap<String, Owned>>,
-    /// Each for a part of the sessions: whoever has it may ask for one of them.
+    /// Each for a part of the sessions: the task that has it may ask for one of them.
     asking: [Mutex<()>; STRIPES],
 }
 
