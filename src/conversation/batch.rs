@@ -3,8 +3,6 @@
 //! Older drafts of v2 allow them. The messages are handled one by one, none is passed on as a batch,
 //! and the answers to the requests among them are sent together once the last is there.
 
-use std::time::Instant;
-
 use super::batch_state::Batch;
 use super::state::Conversation;
 use super::{Note, Outbox};
@@ -16,13 +14,7 @@ const MAX_ITEMS: usize = 256;
 
 impl Conversation {
     /// Takes a batch of `from`.
-    pub(super) fn handle_batch(
-        &mut self,
-        from: Side,
-        frame: &Frame,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn handle_batch(&mut self, from: Side, frame: &Frame, out: &mut Outbox) {
         let items: Vec<_> = text::items(frame.as_bytes().trim_ascii()).collect();
         let is_full = self.batches[from as usize].len() >= MAX_ITEMS;
         if self.dialects.converted().is_none()
@@ -53,7 +45,7 @@ impl Conversation {
         self.batches[from as usize].push(batch);
         for (scanned, frame) in scanned {
             if matches!(scanned, Scanned::Message(_)) {
-                self.handle_scanned(from, frame, &scanned, now, out);
+                self.handle_scanned(from, frame, &scanned, out);
             }
         }
         self.send_batches(from, out);

@@ -14,13 +14,7 @@ const OUTAGE: Duration = Duration::from_secs(30);
 
 impl Conversation {
     /// Remembers what a notification of the client cancels.
-    pub(super) fn note_cancel(
-        &mut self,
-        frame: &Frame,
-        at: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn note_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let open = &mut self.pending[Side::Client as usize];
         if at.has_method(frame, "session/cancel") {
             let session = SessionHash::named(frame, at).unwrap_or_default();
@@ -35,7 +29,7 @@ impl Conversation {
         {
             request.cancelled = Some(Cancelled::Request);
         }
-        self.answer_cancelled(now, out);
+        self.answer_cancelled(out);
     }
 
     /// When requests that the client has cancelled are answered.
@@ -47,8 +41,8 @@ impl Conversation {
     }
 
     /// Answers requests that the client has cancelled, if the agent has been out of reach for long.
-    pub(super) fn answer_cancelled(&mut self, now: Instant, out: &mut Outbox) {
-        if self.cancelled_due().is_none_or(|due| now < due) {
+    pub(super) fn answer_cancelled(&mut self, out: &mut Outbox) {
+        if self.cancelled_due().is_none_or(|due| self.now < due) {
             return;
         }
         let mut done = Vec::new();

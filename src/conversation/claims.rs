@@ -48,11 +48,10 @@ impl Conversation {
         from: Side,
         frame: Frame,
         at: &Envelope,
-        now: Instant,
         out: &mut Outbox,
     ) {
         if !self.claims.is_on {
-            return self.take_message(from, frame, at, now, out);
+            return self.take_message(from, frame, at, out);
         }
         let session = match session_of(from, &frame, at) {
             Ok(session) => session,
@@ -63,18 +62,19 @@ impl Conversation {
         let waiting = Waiting { frame, at, session };
         match waits {
             true => self.claims.waiting[from as usize].push_back(waiting),
-            false => self.pass_waiting(from, waiting, now, out),
+            false => self.pass_waiting(from, waiting, out),
         }
     }
 
     /// The session of [`Self::next_claim`] is claimed, or cannot be for this reason.
     pub fn handle_claimed(&mut self, claimed: Result<(), String>, now: Instant, out: &mut Outbox) {
+        self.now = now;
         let Some(from) = self.claims.asked.take() else {
             return;
         };
         let first = self.claims.waiting[from as usize].pop_front();
         match (first, claimed) {
-            (Some(first), Ok(())) => self.pass_waiting(from, first, now, out),
+            (Some(first), Ok(())) => self.pass_waiting(from, first, out),
             (Some(first), Err(why)) => {
                 self.refuse_session(from, &first.frame, &first.at, &why, out);
             }
@@ -84,27 +84,27 @@ impl Conversation {
             && !self.claims.is_new(next.session.as_ref())
             && let Some(next) = self.claims.waiting[from as usize].pop_front()
         {
-            self.pass_waiting(from, next, now, out);
+            self.pass_waiting(from, next, out);
         }
-        self.handle_returned(now, out);
-        self.settle_updates(now, out);
+        self.handle_returned(out);
+        self.settle_updates(out);
     }
 
     /// The agent is gone: what waits is passed on, and answered as everything else.
-    pub(super) fn stop_claiming(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn stop_claiming(&mut self, out: &mut Outbox) {
         self.claims.is_on = false;
         self.claims.asked = None;
         for from in [Side::Agent, Side::Client] {
             for next in std::mem::take(&mut self.claims.waiting[from as usize]) {
-                self.take_message(from, next.frame, &next.at, now, out);
+                self.take_message(from, next.frame, &next.at, out);
             }
         }
     }
 
-    fn pass_waiting(&mut self, from: Side, next: Waiting, now: Instant, out: &mut Outbox) {
+    fn pass_waiting(&mut self, from: Side, next: Waiting, out: &mut Outbox) {
         let Waiting { frame, at, session } = next;
         self.claims.pass(from, &frame, &at, session.as_ref());
-        self.take_message(from, frame, &at, now, out);
+        self.take_message(from, frame, &at, out);
     }
 
     /// Answers the client's request, of which a message is the answer or which it is.

@@ -5,8 +5,6 @@
 //! `session/fork` of the client is open, such notifications wait, and follow its answer in their
 //! order. A history comes before the answer to `session/load`, whose session the client knows.
 
-use std::time::Instant;
-
 use super::state::Conversation;
 use super::summary::SessionHash;
 use super::{Note, Outbox};
@@ -18,20 +16,14 @@ const MAX_CREATING: usize = 64;
 
 impl Conversation {
     /// Takes from a request of the client which session it knows, and whether it makes one.
-    pub(super) fn note_session(
-        &mut self,
-        frame: &Frame,
-        at: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn note_session(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         self.early.learn(SessionHash::named(frame, at));
         let creates = at.has_method(frame, "session/new") || at.has_method(frame, "session/fork");
         if creates && !self.limits.hold_updates.is_zero() && !self.links.agent_is_replayed {
             if self.early.creating.len() < MAX_CREATING {
                 self.early.creating.push(at.id(frame).to_owned());
             } else if !self.early.passes {
-                self.stop_holding("too many requests make a session", now, out);
+                self.stop_holding("too many requests make a session", out);
             }
         }
     }
@@ -58,13 +50,7 @@ impl Conversation {
     }
 
     /// Holds a notification of the agent if the client does not know its session yet.
-    pub(super) fn hold_update(
-        &mut self,
-        frame: &Frame,
-        at: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) -> bool {
+    pub(super) fn hold_update(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
         let early = &self.early;
         if early.creating.is_empty() || early.passes {
             return false;
@@ -75,46 +61,40 @@ impl Conversation {
         };
         let bytes = early.bytes + frame.weight();
         if early.held.len() >= self.limits.queue_frames || bytes > self.limits.queue_bytes {
-            self.stop_holding("they are too many", now, out);
+            self.stop_holding("they are too many", out);
             return false;
         }
         out.note(Note::HeldUpdate);
         self.early.bytes = bytes;
         self.early.held.push((session, frame.clone()));
-        let until = now + self.limits.hold_updates;
+        let until = self.now + self.limits.hold_updates;
         self.early.until.get_or_insert(until);
         true
     }
 
     /// Passes on what is held for the session of a request of the agent, which must not overtake it
     /// and cannot wait: the agent may wait for it before it makes the session.
-    pub(super) fn release_before(
-        &mut self,
-        frame: &Frame,
-        at: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn release_before(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) {
         let Some(session) = SessionHash::named(frame, at) else {
             return;
         };
         if self.early.held.iter().any(|(of, _)| *of == session) {
             let why = "a request of that session follows";
             out.note(Note::EarlyUpdate { why });
-            self.release_updates(|of| of == session, now, out);
+            self.release_updates(|of| of == session, out);
         }
     }
 
     /// Passes on what is held once it has waited long enough.
-    pub(super) fn expire_updates(&mut self, now: Instant, out: &mut Outbox) {
-        if self.early.until.is_some_and(|until| until <= now) {
-            self.stop_holding("the answer has not come in time", now, out);
+    pub(super) fn expire_updates(&mut self, out: &mut Outbox) {
+        if self.early.until.is_some_and(|until| until <= self.now) {
+            self.stop_holding("the answer has not come in time", out);
         }
     }
 
     /// Passes on what need not wait any more: what is for sessions that the client knows by now, and
     /// everything once no request that makes a session is open.
-    pub(super) fn settle_updates(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn settle_updates(&mut self, out: &mut Outbox) {
         // The answer may be in a batch that waits for others.
         if self.early.creating.is_empty() || !self.batches[Side::Client as usize].is_empty() {
             return;
@@ -129,23 +109,18 @@ impl Conversation {
         early.passes &= !is_over;
         if !early.held.is_empty() {
             let known = std::mem::take(&mut early.known);
-            self.release_updates(|of| is_over || known.contains(&of), now, out);
+            self.release_updates(|of| is_over || known.contains(&of), out);
             self.early.known = known;
         }
     }
 
-    fn stop_holding(&mut self, why: &'static str, now: Instant, out: &mut Outbox) {
+    fn stop_holding(&mut self, why: &'static str, out: &mut Outbox) {
         self.early.passes = true;
         out.note(Note::EarlyUpdate { why });
-        self.release_updates(|_| true, now, out);
+        self.release_updates(|_| true, out);
     }
 
-    fn release_updates(
-        &mut self,
-        is_due: impl Fn(SessionHash) -> bool,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    fn release_updates(&mut self, is_due: impl Fn(SessionHash) -> bool, out: &mut Outbox) {
         let (due, held) = std::mem::take(&mut self.early.held)
             .into_iter()
             .partition(|(of, _)| is_due(*of));
@@ -156,7 +131,7 @@ impl Conversation {
         for (_, frame) in due {
             self.early.bytes -= frame.weight();
             if let Scanned::Message(at) = scan(&frame, &self.limits) {
-                self.pass_notification(Side::Agent, frame, &at, now, out);
+                self.pass_notification(Side::Agent, frame, &at, out);
             }
         }
     }

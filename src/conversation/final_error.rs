@@ -3,7 +3,7 @@
 //! Whatever ended a conversation, each open request is answered once before its sender's link is
 //! closed, and undeliverable messages are noted. `shutdown` decides when it ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
@@ -75,8 +75,8 @@ impl Conversation {
     }
 
     /// Answers all open requests and closes both sides.
-    pub(super) fn finish(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
-        self.expire_salvage(Some(Side::Agent), now, out);
+    pub(super) fn finish(&mut self, cause: Cause, out: &mut Outbox) {
+        self.expire_salvage(Some(Side::Agent), out);
         if self.shutdown.step == Step::Over {
             return;
         }
@@ -84,7 +84,7 @@ impl Conversation {
         self.shutdown.step = Step::Over;
         self.shutdown.deadline = None;
         self.shutdown.unreachable[Side::Agent as usize] = true;
-        self.stop_claiming(now, out);
+        self.stop_claiming(out);
         self.take_unsent(Side::Agent, out);
         let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
         if self.dialects.converted() == Some(Side::Client) {
@@ -102,8 +102,8 @@ impl Conversation {
         }
         self.stop_negotiating(out);
         // Prompts that have waited for the end of a turn.
-        self.handle_returned(now, out);
-        self.settle_updates(now, out);
+        self.handle_returned(out);
+        self.settle_updates(out);
         drop(self.pending[Side::Agent as usize].drain());
         if let Some(exit) = self.shutdown.exit
             && exit != Exit::Code(0)
@@ -116,7 +116,7 @@ impl Conversation {
         }
         out.close(Side::Agent, CloseReason::Done);
         if self.awaits_first_request() {
-            self.shutdown.deadline = Some(now + FIRST_REQUEST);
+            self.shutdown.deadline = Some(self.now + FIRST_REQUEST);
         } else {
             self.close_client_at_end(out);
         }

@@ -18,6 +18,7 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
+        self.now = now;
         let requester = from.other();
         let awaited = match error.role {
             Some(Role::Answer) => self.pending[requester as usize].remove(error.id.as_id()),
@@ -51,12 +52,12 @@ impl Conversation {
         }
         let too_long = matches!(error.fault, FrameFault::TooLong { .. });
         out.note(Note::Refused { from, error });
-        self.settle_updates(now, out);
+        self.settle_updates(out);
         if too_long {
             self.oversized[from as usize] += 1;
             if self.oversized[from as usize] >= self.limits.oversized_messages {
                 let reason = "sent too many over-long messages".to_owned();
-                self.close_for_violation(from, reason, now, out);
+                self.close_for_violation(from, reason, out);
             }
         }
     }
@@ -98,7 +99,7 @@ impl Conversation {
             && (takes_bytes || simdutf8::basic::from_utf8(frame.as_bytes()).is_ok())
     }
 
-    pub(super) fn handle_stray(&mut self, line: &Frame, now: Instant, out: &mut Outbox) {
+    pub(super) fn handle_stray(&mut self, line: &Frame, out: &mut Outbox) {
         out.note(Note::Stray {
             bytes: line.len(),
             excerpt: self.printed.excerpt(line.as_bytes()),
@@ -108,7 +109,7 @@ impl Conversation {
         if self.strays >= self.limits.invalid_messages {
             let reason =
                 "printed too many lines that are not JSON (is it started in its ACP mode?)";
-            self.close_for_violation(Side::Agent, reason.to_owned(), now, out);
+            self.close_for_violation(Side::Agent, reason.to_owned(), out);
         }
     }
 }

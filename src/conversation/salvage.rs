@@ -61,7 +61,6 @@ impl Conversation {
         from: Side,
         line: &Frame,
         error: &FrameError,
-        now: Instant,
         out: &mut Outbox,
     ) -> bool {
         let is_here = from == Side::Agent || self.links.client_on_stdio;
@@ -75,7 +74,7 @@ impl Conversation {
             (Some(at), None) if !found.has_text => {
                 let mut asked = self.pending[Side::Client as usize].iter();
                 let is_open = asked.any(|(_, request)| &request.method[..] == b"initialize");
-                let begun = || (line.as_bytes()[at..].to_vec(), now + JOIN);
+                let begun = || (line.as_bytes()[at..].to_vec(), self.now + JOIN);
                 self.salvage.cut[from as usize] = is_open.then(begun);
                 return is_open;
             }
@@ -86,18 +85,18 @@ impl Conversation {
         if !found.has_text && found.cut.is_none() {
             out.note(Note::Skipped { from });
             for object in &found.objects {
-                self.take_line(from, piece(object), now, out);
+                self.take_line(from, piece(object), out);
             }
             return true;
         }
         let mut has_answer = false;
         for object in &found.objects {
-            has_answer |= self.offer(from, piece(object), error, now, out);
+            has_answer |= self.offer(from, piece(object), error, out);
         }
         match from {
             // A quoted request is not answered.
             Side::Agent if has_answer || error.role == Some(Role::Call) => {
-                self.handle_stray(line, now, out);
+                self.handle_stray(line, out);
             }
             Side::Client if has_answer => out.note(Note::Skipped { from }),
             _ => return false,
@@ -112,7 +111,6 @@ impl Conversation {
         from: Side,
         line: Frame,
         scanned: &Scanned,
-        now: Instant,
         out: &mut Outbox,
     ) -> Option<Frame> {
         let (text, _) = self.salvage.cut[from as usize].as_mut()?;
@@ -122,7 +120,7 @@ impl Conversation {
         let fits = lines < MAX_LINES && before + line.len() < max;
         // A message in a line of its own is one.
         if !fits || matches!(scanned, Scanned::Message(at) if at.jsonrpc) {
-            self.give_up_object(from, now, out);
+            self.give_up_object(from, out);
             return Some(line);
         }
         text.push(b'\n');
@@ -133,7 +131,7 @@ impl Conversation {
             None if found.cut == Some(0) => None,
             None => {
                 text.truncate(before);
-                self.give_up_object(from, now, out);
+                self.give_up_object(from, out);
                 Some(line)
             }
             Some(whole) => {
@@ -146,9 +144,9 @@ impl Conversation {
                     self.salvage.cut[from as usize] = None;
                     let how = "several lines";
                     out.note(Note::Salvaged { from, how });
-                    self.take_line(from, Frame::new(text), now, out);
+                    self.take_line(from, Frame::new(text), out);
                 } else {
-                    self.give_up_object(from, now, out);
+                    self.give_up_object(from, out);
                 }
                 None
             }
@@ -156,22 +154,23 @@ impl Conversation {
     }
 
     /// Takes what is due, or all that is left of `ended`, which has ended its stream.
-    pub(super) fn expire_salvage(&mut self, ended: Option<Side>, now: Instant, out: &mut Outbox) {
+    pub(super) fn expire_salvage(&mut self, ended: Option<Side>, out: &mut Outbox) {
         if self.salvage.due().is_none() {
             return;
         }
+        let now = self.now;
         for from in [Side::Client, Side::Agent] {
             let is_due = |due: Instant| due <= now || ended == Some(from);
             let cut = self.salvage.cut[from as usize].as_ref();
             if cut.is_some_and(|(_, until)| is_due(*until)) {
-                self.give_up_object(from, now, out);
+                self.give_up_object(from, out);
             }
             let asked = self.pending[from.other() as usize].values_mut();
             let offered = asked.filter_map(|open| open.offered.take_if(|offer| is_due(offer.1)));
             for (frame, _) in offered.collect::<Vec<_>>() {
                 let how = "a line with other text";
                 out.note(Note::Salvaged { from, how });
-                self.take_line(from, frame, now, out);
+                self.take_line(from, frame, out);
             }
         }
         self.count_offers();
@@ -200,14 +199,7 @@ impl Conversation {
 
     /// Keeps an answer in other text until it is due; `false` if it is none that counts. Without room,
     /// its request gets an error.
-    fn offer(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        error: &FrameError,
-        now: Instant,
-        out: &mut Outbox,
-    ) -> bool {
+    fn offer(&mut self, from: Side, frame: Frame, error: &FrameError, out: &mut Outbox) -> bool {
         let Scanned::Message(at) = scan(&frame, &self.limits) else {
             return false;
         };
@@ -231,29 +223,29 @@ impl Conversation {
             if offers.len() >= MAX_OFFERS || kept > self.limits.queue_bytes {
                 let (id, role) = (at.id(&frame).to_owned(), Some(Role::Answer));
                 let error = FrameError { id, role, ..*error };
-                self.handle_frame_error(from, error, now, out);
+                self.handle_frame_error(from, error, self.now, out);
                 return true;
             }
-            self.salvage.offers.push((now + WAIT, frame.weight()));
-            open.offered = Some((frame, now + WAIT));
+            self.salvage.offers.push((self.now + WAIT, frame.weight()));
+            open.offered = Some((frame, self.now + WAIT));
         }
         true
     }
 
     /// Takes the lines of an object without an end as if each had come alone.
-    fn give_up_object(&mut self, from: Side, now: Instant, out: &mut Outbox) {
+    fn give_up_object(&mut self, from: Side, out: &mut Outbox) {
         let cut = self.salvage.cut[from as usize].take();
         let text = Bytes::from(cut.map(|(text, _)| text).unwrap_or_default());
         self.salvage.gives_up = true;
         for line in text.split(|byte| *byte == b'\n') {
-            self.take_line(from, Frame::new(text.slice_ref(line)), now, out);
+            self.take_line(from, Frame::new(text.slice_ref(line)), out);
         }
         self.salvage.gives_up = false;
     }
 
-    fn take_line(&mut self, from: Side, frame: Frame, now: Instant, out: &mut Outbox) {
+    fn take_line(&mut self, from: Side, frame: Frame, out: &mut Outbox) {
         let scanned = scan(&frame, &self.limits);
-        self.take_frame(from, frame, &scanned, now, out);
+        self.take_frame(from, frame, &scanned, out);
     }
 }
 

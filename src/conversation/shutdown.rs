@@ -87,16 +87,17 @@ impl Conversation {
 
     /// `side` has ended its stream; `how` describes it for users.
     pub fn handle_eof(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
-        self.expire_salvage(Some(side), now, out);
+        self.now = now;
+        self.expire_salvage(Some(side), out);
         let lost = side == Side::Agent && self.shutdown.lost;
         out.note(Note::Ended { side, how, lost });
         self.shutdown.silent[side as usize] = true;
         match side {
             Side::Client => {
                 self.refuse_held(out);
-                self.client_left(self.links.client_half_close, Cause::ClientLeft, now, out);
+                self.client_left(self.links.client_half_close, Cause::ClientLeft, out);
             }
-            Side::Agent => self.agent_left(CloseReason::Done, now, out),
+            Side::Agent => self.agent_left(CloseReason::Done, out),
         }
     }
 
@@ -109,15 +110,17 @@ impl Conversation {
         now: Instant,
         out: &mut Outbox,
     ) {
+        self.now = now;
         if let Some(error) = error {
             self.send(side, reply::frame_error(&error), out);
         }
-        self.close_for_violation(side, how, now, out);
+        self.close_for_violation(side, how, out);
     }
 
     /// Reading from `side` failed: its connection was reset, its machine is unreachable. It broke
     /// no rule, so this counts as leaving.
     pub fn handle_lost(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        self.now = now;
         match side {
             Side::Client => {
                 self.shutdown.silent[Side::Client as usize] = true;
@@ -135,6 +138,7 @@ impl Conversation {
 
     /// `side` can receive nothing any more: its link failed, or it takes nothing.
     pub fn handle_unwritable(&mut self, side: Side, how: String, now: Instant, out: &mut Outbox) {
+        self.now = now;
         self.take_unsent(side, out);
         if !self.shutdown.receives(side) {
             return;
@@ -146,19 +150,20 @@ impl Conversation {
         match side {
             Side::Client => {
                 self.shutdown.silent[Side::Client as usize] = true;
-                self.client_left(false, Cause::ClientLeft, now, out);
+                self.client_left(false, Cause::ClientLeft, out);
             }
             // Its last messages and its exit are not received yet.
             Side::Agent => {
                 let cause = self.agent_cause();
                 self.shutdown.cause.get_or_insert(cause);
-                self.close_agent(CloseReason::Done, now, out);
+                self.close_agent(CloseReason::Done, out);
             }
         }
     }
 
     /// The agent's process has ended; its pipes may still deliver.
     pub fn handle_exit(&mut self, exit: Exit, stderr_tail: String, now: Instant, out: &mut Outbox) {
+        self.now = now;
         out.note(Note::AgentExited { exit });
         self.shutdown.exit = Some(exit);
         self.shutdown.stderr_tail = stderr_tail;
@@ -172,7 +177,7 @@ impl Conversation {
             self.shutdown
                 .advance(Step::Exited, Some(now + self.limits.close_grace));
         } else {
-            self.finish(Cause::AgentExited, now, out);
+            self.finish(Cause::AgentExited, out);
         }
     }
 
@@ -181,6 +186,7 @@ impl Conversation {
     /// [`Cause::Stopped`], or [`Cause::Unrecorded`] when the conversation has to be recorded and
     /// cannot be any more.
     pub fn handle_stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {
+        self.now = now;
         if self.shutdown.step == Step::Over {
             return self.close_client_at_end(out);
         }
@@ -193,13 +199,13 @@ impl Conversation {
                 self.shutdown.deadline = Some(drained);
             }
             self.shutdown.advance(Step::Draining, Some(drained));
-            self.continue_shutdown(now, out);
+            self.continue_shutdown(out);
         } else if self.shutdown.step == Step::Exited || !self.links.agent_is_child {
             self.shutdown.stop_closed |= self.shutdown.step != Step::Exited;
-            self.finish(cause, now, out);
+            self.finish(cause, out);
         } else {
-            self.close_agent(self.shutdown.stop_reason(), now, out);
-            self.kill(now, out);
+            self.close_agent(self.shutdown.stop_reason(), out);
+            self.kill(out);
         }
     }
 
@@ -213,6 +219,7 @@ impl Conversation {
     /// The connection to the agent is lost since then, or there is one. The conversation continues
     /// over the next one.
     pub fn handle_agent_away(&mut self, since: Option<Instant>, now: Instant, out: &mut Outbox) {
+        self.now = now;
         if let Some(since) = self.link_status.update(since, now) {
             self.tell_status(false, since, out);
         }
@@ -227,19 +234,20 @@ impl Conversation {
 
     /// A deadline may have passed.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        self.now = now;
         if let Some(since) = self.link_status.take_due(now) {
             self.tell_status(true, since, out);
         }
         self.dialects.set_time(now);
-        self.answer_cancelled(now, out);
-        self.expire_version_timers(now, out);
-        self.settle_updates(now, out);
-        self.expire_updates(now, out);
-        self.expire_salvage(None, now, out);
+        self.answer_cancelled(out);
+        self.expire_version_timers(out);
+        self.settle_updates(out);
+        self.expire_updates(out);
+        self.expire_salvage(None, out);
         if self.shutdown.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
-        let next = self.next_step(now);
+        let next = self.next_step();
         let shutdown = &mut self.shutdown;
         let client_is_slow = shutdown.receives(Side::Client) && !out.has_room(Side::Client);
         if shutdown.step == Step::Exited && client_is_slow && !shutdown.is_stopped() {
@@ -253,11 +261,9 @@ impl Conversation {
                 shutdown.deadline = None;
                 self.close_client_at_end(out);
             }
-            Step::Finishing if !shutdown.is_stopped() => {
-                self.close_agent(CloseReason::Done, now, out)
-            }
+            Step::Finishing if !shutdown.is_stopped() => self.close_agent(CloseReason::Done, out),
             Step::Draining | Step::Finishing => {
-                self.close_agent(self.shutdown.stop_reason(), now, out);
+                self.close_agent(self.shutdown.stop_reason(), out);
             }
             Step::Closed if self.links.agent_is_child => {
                 self.shutdown.stop_closed |=
@@ -275,22 +281,16 @@ impl Conversation {
                 out.note(Note::Stopping { signal: "SIGTERM" });
                 out.command(Command::Terminate);
             }
-            Step::Terminated => self.kill(now, out),
+            Step::Terminated => self.kill(out),
             Step::Closed | Step::Killed | Step::Exited => {
                 let cause = self.agent_cause();
-                self.finish(cause, now, out);
+                self.finish(cause, out);
             }
         }
     }
 
     /// Ends the conversation because of what `side` did.
-    pub(super) fn close_for_violation(
-        &mut self,
-        side: Side,
-        reason: String,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn close_for_violation(&mut self, side: Side, reason: String, out: &mut Outbox) {
         if !self.shutdown.sends(side) {
             return;
         }
@@ -304,45 +304,43 @@ impl Conversation {
         match side {
             Side::Client => {
                 out.close(Side::Client, CloseReason::Violation);
-                self.client_left(false, Cause::Violation(side), now, out);
+                self.client_left(false, Cause::Violation(side), out);
             }
             Side::Agent => {
                 self.shutdown.agent_error = Some(reason);
                 self.shutdown.cause.get_or_insert(Cause::Violation(side));
-                self.agent_left(CloseReason::Violation, now, out);
+                self.agent_left(CloseReason::Violation, out);
             }
         }
     }
 
     /// An agent that still owes an answer to a receiving client gets more time with each message.
     /// Not when the relay was asked to stop: an agent that keeps sending would delay it for ever.
-    pub(super) fn extend_deadline(&mut self, now: Instant) {
+    pub(super) fn extend_deadline(&mut self) {
         let may_extend = matches!(self.shutdown.step, Step::Finishing | Step::Closed)
             && !self.shutdown.is_stopped();
         if may_extend && self.owes_answers() {
-            self.shutdown.deadline = Some(now + self.limits.stop_grace);
+            self.shutdown.deadline = Some(self.now + self.limits.stop_grace);
         }
     }
 
     /// Continues the shutdown when the last open request was answered.
-    pub(super) fn continue_shutdown(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn continue_shutdown(&mut self, out: &mut Outbox) {
         match self.shutdown.step {
             Step::Draining if !self.owes_answers() => {
-                self.close_agent(self.shutdown.stop_reason(), now, out)
+                self.close_agent(self.shutdown.stop_reason(), out)
             }
-            Step::Finishing if !self.owes_answers() => {
-                self.close_agent(CloseReason::Done, now, out)
-            }
+            Step::Finishing if !self.owes_answers() => self.close_agent(CloseReason::Done, out),
             // An agent that owes no answer any more does not get the time for turns.
             Step::Closed if self.shutdown.is_stopped() && !self.owes_answers() => {
-                let soon = self.next_step(now);
+                let soon = self.next_step();
                 self.shutdown.deadline = self.shutdown.deadline.map(|at| at.min(soon));
             }
             _ => {}
         }
     }
 
-    fn client_left(&mut self, listens: bool, cause: Cause, now: Instant, out: &mut Outbox) {
+    fn client_left(&mut self, listens: bool, cause: Cause, out: &mut Outbox) {
         self.shutdown.unreachable[Side::Client as usize] |= !listens;
         if self.shutdown.step == Step::Over {
             return self.close_client_at_end(out);
@@ -351,26 +349,26 @@ impl Conversation {
         self.answer_agent(&client_left(Delivered::Unknown), out);
         if !self.links.agent_half_close && self.owes_answers() {
             self.shutdown
-                .advance(Step::Finishing, Some(now + self.limits.stop_grace));
+                .advance(Step::Finishing, Some(self.now + self.limits.stop_grace));
         } else {
-            self.close_agent(CloseReason::Done, now, out);
+            self.close_agent(CloseReason::Done, out);
         }
     }
 
     /// The agent sends nothing more. A process is then waited for, and stopped if necessary.
-    fn agent_left(&mut self, why: CloseReason, now: Instant, out: &mut Outbox) {
+    fn agent_left(&mut self, why: CloseReason, out: &mut Outbox) {
         let cause = self.agent_cause();
         if self.links.agent_is_child && self.shutdown.exit.is_none() {
             self.shutdown.cause.get_or_insert(cause);
-            self.close_agent(why, now, out);
+            self.close_agent(why, out);
         } else {
-            self.finish(cause, now, out);
+            self.finish(cause, out);
         }
     }
 
     /// Ends the relay's stream to the agent and gives the agent time to end too. Its open requests
     /// are answered first.
-    fn close_agent(&mut self, why: CloseReason, now: Instant, out: &mut Outbox) {
+    fn close_agent(&mut self, why: CloseReason, out: &mut Outbox) {
         self.answer_agent(&self.stopping(Delivered::Unknown), out);
         let ends_for_good = why == CloseReason::Shutdown && self.links.client_on_stdio;
         let reported = if ends_for_good {
@@ -382,20 +380,20 @@ impl Conversation {
         self.shutdown.stop_closed |=
             why == self.shutdown.stop_reason() && self.shutdown.exit.is_none();
         self.shutdown.unreachable[Side::Agent as usize] = true;
-        let next = self.next_step(now);
+        let next = self.next_step();
         self.shutdown.advance(Step::Closed, Some(next));
     }
 
     /// When the next step of stopping an agent is due if it does not end by itself.
-    fn next_step(&self, now: Instant) -> Instant {
-        let due = now + self.limits.stop_grace;
-        let late = |drained: Instant| due.min(drained.max(now) + LATE_STEP);
+    fn next_step(&self) -> Instant {
+        let due = self.now + self.limits.stop_grace;
+        let late = |drained: Instant| due.min(drained.max(self.now) + LATE_STEP);
         self.shutdown.drained.map_or(due, late)
     }
 
-    fn kill(&mut self, now: Instant, out: &mut Outbox) {
+    fn kill(&mut self, out: &mut Outbox) {
         if self.shutdown.step < Step::Killed {
-            let next = self.next_step(now);
+            let next = self.next_step();
             self.shutdown.advance(Step::Killed, Some(next));
             self.shutdown.signalled = self.shutdown.stop_closed;
             out.note(Note::Stopping { signal: "SIGKILL" });

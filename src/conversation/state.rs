@@ -30,6 +30,8 @@ use crate::policy::MessagePolicy;
 /// One conversation: what each side may still do, and which requests are open.
 #[derive(Debug)]
 pub struct Conversation {
+    /// When what is handled at present happened.
+    pub(super) now: Instant,
     pub(super) limits: Arc<Limits>,
     pub(super) links: LinkTraits,
     /// The scanner of each side's messages.
@@ -135,6 +137,7 @@ impl Conversation {
     #[must_use]
     pub fn new(limits: Arc<Limits>, links: LinkTraits, dialects: DialectOptions) -> Self {
         Self {
+            now: Instant::now(),
             pending: [
                 PendingRequests::new(limits.in_flight),
                 PendingRequests::new(limits.in_flight),
@@ -216,15 +219,16 @@ impl Conversation {
 
     /// Handles a frame that `from` has sent.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
+        self.now = now;
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         if self.salvage.cut[from as usize].is_some() {
-            let Some(rest) = self.join_line(from, frame, &scanned, now, out) else {
+            let Some(rest) = self.join_line(from, frame, &scanned, out) else {
                 return;
             };
             frame = rest;
         }
-        self.take_frame(from, frame, &scanned, now, out);
+        self.take_frame(from, frame, &scanned, out);
     }
 
     /// Handles a frame whose envelope is known.
@@ -233,19 +237,18 @@ impl Conversation {
         from: Side,
         frame: Frame,
         scanned: &Scanned,
-        now: Instant,
         out: &mut Outbox,
     ) {
-        self.dialects.set_time(now);
+        self.dialects.set_time(self.now);
         let is_message = matches!(scanned, Scanned::Message(_));
         if from == Side::Client && is_message && self.dialects.awaits_version() {
-            self.held.push(frame, now);
+            self.held.push(frame, self.now);
             return;
         }
-        self.handle_scanned(from, frame, scanned, now, out);
+        self.handle_scanned(from, frame, scanned, out);
         self.release_held(out);
-        self.settle_updates(now, out);
-        self.bound_translation(now, out);
+        self.settle_updates(out);
+        self.bound_translation(out);
     }
 
     /// Handles a frame that does not wait.
@@ -254,25 +257,24 @@ impl Conversation {
         from: Side,
         frame: Frame,
         scanned: &Scanned,
-        now: Instant,
         out: &mut Outbox,
     ) {
         match scanned {
             Scanned::Message(envelope) if self.dialects.is_canonical(from) => {
-                self.handle_message(from, frame, envelope, now, out);
+                self.handle_message(from, frame, envelope, out);
             }
-            Scanned::Message(envelope) => self.translate_in(from, frame, envelope, now, out),
+            Scanned::Message(envelope) => self.translate_in(from, frame, envelope, out),
             Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
                 self.enqueue(from.other(), frame, out);
             }
-            Scanned::Batch => self.handle_batch(from, &frame, now, out),
-            Scanned::Invalid(error) if self.salvage(from, &frame, error, now, out) => {}
+            Scanned::Batch => self.handle_batch(from, &frame, out),
+            Scanned::Invalid(error) if self.salvage(from, &frame, error, out) => {}
             Scanned::Invalid(error) if from == Side::Agent && is_stray(error) => {
-                self.handle_stray(&frame, now, out);
+                self.handle_stray(&frame, out);
             }
-            Scanned::Invalid(error) => self.handle_frame_error(from, error.clone(), now, out),
+            Scanned::Invalid(error) => self.handle_frame_error(from, error.clone(), self.now, out),
         }
-        self.handle_returned(now, out);
+        self.handle_returned(out);
     }
 
     /// Sends a canonical message to `to`, translated if `to` uses a dialect.
@@ -349,18 +351,17 @@ impl Conversation {
         from: Side,
         frame: Frame,
         envelope: &Envelope,
-        now: Instant,
         out: &mut Outbox,
     ) {
         if from == Side::Agent {
             self.strays = 0;
             self.printed.end();
-            self.extend_deadline(now);
+            self.extend_deadline();
         }
         if self.dialects.is_negotiating() {
-            return self.negotiate(from, frame, envelope, now, out);
+            return self.negotiate(from, frame, envelope, out);
         }
-        self.pass_message(from, frame, envelope, now, out);
+        self.pass_message(from, frame, envelope, out);
     }
 
     /// [`Conversation::pass_message`] once its session is claimed.
@@ -369,22 +370,21 @@ impl Conversation {
         from: Side,
         frame: Frame,
         envelope: &Envelope,
-        now: Instant,
         out: &mut Outbox,
     ) {
         match envelope.kind {
-            Kind::Request => self.request(from, frame, envelope, now, out),
+            Kind::Request => self.request(from, frame, envelope, out),
             Kind::Notification => {
                 let is_taken = from == Side::Agent
                     && (self.take_exit_notice(&frame, envelope, out)
-                        || self.hold_update(&frame, envelope, now, out));
+                        || self.hold_update(&frame, envelope, out));
                 if !is_taken {
-                    self.pass_notification(from, frame, envelope, now, out);
+                    self.pass_notification(from, frame, envelope, out);
                 }
             }
             Kind::Result | Kind::Error => {
-                self.answer(from, frame, envelope, now, out);
-                self.continue_shutdown(now, out);
+                self.answer(from, frame, envelope, out);
+                self.continue_shutdown(out);
             }
         }
     }
@@ -394,27 +394,20 @@ impl Conversation {
         from: Side,
         frame: Frame,
         envelope: &Envelope,
-        now: Instant,
         out: &mut Outbox,
     ) {
         let traces = out.needs().traces;
         out.summarise(|| {
-            MessageSummary::of_call(from, &frame, envelope, now).traced(&frame, envelope, traces)
+            MessageSummary::of_call(from, &frame, envelope, self.now)
+                .traced(&frame, envelope, traces)
         });
         if from == Side::Client && !self.links.agent_is_child {
-            self.note_cancel(&frame, envelope, now, out);
+            self.note_cancel(&frame, envelope, out);
         }
         self.apply_policy(from.other(), frame, envelope, None, out);
     }
 
-    fn request(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
@@ -425,7 +418,7 @@ impl Conversation {
             self.link_status.read_capability(params);
         }
         let summary = out.needs().summaries.then(|| {
-            let mut summary = MessageSummary::of_call(from, &frame, envelope, now);
+            let mut summary = MessageSummary::of_call(from, &frame, envelope, self.now);
             summary.topic.request = self.requests;
             summary.traced(&frame, envelope, out.needs().traces)
         });
@@ -440,7 +433,7 @@ impl Conversation {
         let open = OpenRequest {
             method: SmallVec::from_slice(method),
             topic: topic.unwrap_or_default(),
-            requested_at: now,
+            requested_at: self.now,
             is_unsent: is_held,
             offered: None,
             namesake: None,
@@ -454,8 +447,8 @@ impl Conversation {
             Ok(()) if is_held => return out.extend_summaries(summary),
             Ok(()) => {
                 match from {
-                    Side::Client => self.note_session(&frame, envelope, now, out),
-                    Side::Agent => self.release_before(&frame, envelope, now, out),
+                    Side::Client => self.note_session(&frame, envelope, out),
+                    Side::Agent => self.release_before(&frame, envelope, out),
                 }
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
                 out.extend_summaries(summary);
@@ -498,14 +491,7 @@ impl Conversation {
         }
     }
 
-    fn answer(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         let id = envelope.id(&frame);
         if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
@@ -516,9 +502,9 @@ impl Conversation {
             }
             let traces = out.needs().traces;
             out.summarise(|| {
-                let waited = now.saturating_duration_since(answered.requested_at);
+                let waited = self.now.saturating_duration_since(answered.requested_at);
                 let topic = answered.topic;
-                MessageSummary::of_answer(from, &frame, envelope, topic, waited, now)
+                MessageSummary::of_answer(from, &frame, envelope, topic, waited, self.now)
                     .traced(&frame, envelope, traces)
             });
             if from == Side::Agent {
@@ -547,7 +533,7 @@ impl Conversation {
             self.unmatched[from as usize] += 1;
             if self.unmatched[from as usize] >= self.limits.invalid_messages {
                 let reason = "sent too many answers that match no open request".to_owned();
-                self.close_for_violation(from, reason, now, out);
+                self.close_for_violation(from, reason, out);
             }
         }
     }

@@ -2,8 +2,6 @@
 //!
 //! Inside the conversation messages are canonical. `dialect_options` holds each side's translator.
 
-use std::time::Instant;
-
 use super::state::Conversation;
 use super::{Note, Outbox};
 use crate::dialect::{self, DialectEvent, Forward, Translation, Way};
@@ -16,7 +14,6 @@ impl Conversation {
         from: Side,
         frame: Frame,
         at: &Envelope,
-        now: Instant,
         out: &mut Outbox,
     ) {
         if self.dialects.is_detecting(from) {
@@ -24,7 +21,7 @@ impl Conversation {
         }
         if !self.dialects.concerns(from, Way::Read, &frame, at) {
             self.note_unknown_method(from, &frame, at, out);
-            return self.handle_message(from, frame, at, now, out);
+            return self.handle_message(from, frame, at, out);
         }
         let mut outcome = self.dialects.read(from, &frame, at);
         let changed = !outcome.fired.is_empty();
@@ -35,23 +32,17 @@ impl Conversation {
         match &outcome.forward {
             Forward::Unchanged => {
                 self.enqueue_all(from, outcome.replies, out);
-                self.handle_message(from, frame, at, now, out);
+                self.handle_message(from, frame, at, out);
             }
-            Forward::Frames(_) => self.take_translation(from, outcome, now, out),
+            Forward::Frames(_) => self.take_translation(from, outcome, out),
         }
     }
 
     /// Passes on what was made of a message of `from`, or instead of one.
-    pub(super) fn take_translation(
-        &mut self,
-        from: Side,
-        outcome: Translation,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn take_translation(&mut self, from: Side, outcome: Translation, out: &mut Outbox) {
         self.enqueue_all(from, outcome.replies, out);
         if let Forward::Frames(frames) = outcome.forward {
-            self.handle_all(from, frames, now, out);
+            self.handle_all(from, frames, out);
         }
     }
 
@@ -64,7 +55,7 @@ impl Conversation {
 
     /// Bounds what the translations remember. What they cannot forget is for requests that are open,
     /// so more of it ends the conversation.
-    pub(super) fn bound_translation(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn bound_translation(&mut self, out: &mut Outbox) {
         let limit = self.limits.translation_bytes;
         let Some((forgotten, is_too_much)) = self.dialects.bound(limit) else {
             return;
@@ -80,7 +71,7 @@ impl Conversation {
                 "has more requests, sessions and options open than can be translated within \
                  translation-bytes ({limit} bytes); raise that limit if they are meant"
             );
-            self.close_for_violation(Side::Agent, reason, now, out);
+            self.close_for_violation(Side::Agent, reason, out);
         }
     }
 
@@ -137,23 +128,23 @@ impl Conversation {
     }
 
     /// Takes the answers that translators and we have given in place of a side.
-    pub(super) fn handle_returned(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn handle_returned(&mut self, out: &mut Outbox) {
         while let Some((from, frame)) = self.returned.pop_front() {
-            self.handle_all(from, vec![frame], now, out);
+            self.handle_all(from, vec![frame], out);
         }
         while let Some((from, frame)) = self.refused.pop_front() {
             let scanned = scan(&frame, &self.limits);
-            self.handle_scanned(from, frame, &scanned, now, out);
+            self.handle_scanned(from, frame, &scanned, out);
         }
     }
 
     /// Takes the output of a translator.
-    fn handle_all(&mut self, from: Side, frames: Vec<Frame>, now: Instant, out: &mut Outbox) {
+    fn handle_all(&mut self, from: Side, frames: Vec<Frame>, out: &mut Outbox) {
         for frame in frames {
             match scan(&frame, &self.limits) {
-                Scanned::Message(at) => self.handle_message(from, frame, &at, now, out),
+                Scanned::Message(at) => self.handle_message(from, frame, &at, out),
                 // What a rule adds may be one level too deep.
-                Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+                Scanned::Invalid(error) => self.handle_frame_error(from, error, self.now, out),
                 Scanned::Batch => debug_assert!(false, "a rule made a batch: {frame:?}"),
             }
         }

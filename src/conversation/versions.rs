@@ -1,7 +1,5 @@
 //! The negotiation of the protocol version, and the timers of the conversion between versions.
 
-use std::time::Instant;
-
 use super::state::Conversation;
 use super::{Command, Note, Outbox};
 use crate::dialect::versions::Step;
@@ -10,14 +8,7 @@ use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
     /// Takes a message while the versions of the two sides are not known.
-    pub(super) fn negotiate(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        at: &Envelope,
-        now: Instant,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn negotiate(&mut self, from: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
         let is_request = from == Side::Client && at.kind == Kind::Request;
         let asks = is_request && at.has_method(&frame, "initialize") && self.reads(Side::Agent);
         if is_request && !asks && self.dialects.has_no_version() {
@@ -29,11 +20,11 @@ impl Conversation {
         let is_relays = || self.links.agent_is_relay && is_own_error(&frame, at);
         let may_retry = self.links.agent_restarts && !self.is_ending() && !is_relays();
         let step = match asks || from == Side::Agent && at.kind.is_answer() {
-            true => self.dialects.negotiate(&frame, at, may_retry, now),
+            true => self.dialects.negotiate(&frame, at, may_retry, self.now),
             false => Step::Pass,
         };
         let frame = match step {
-            Step::Pass => return self.pass_message(from, frame, at, now, out),
+            Step::Pass => return self.pass_message(from, frame, at, out),
             Step::Send(frame) => frame,
             Step::Refuse(error) => return self.send(Side::Client, error, out),
             Step::Retry(offer) => {
@@ -43,27 +34,30 @@ impl Conversation {
             }
             // The answer is the first message that is converted.
             Step::Bridge(bridge) => match self.dialects.convert_by(bridge) {
-                Side::Agent => return self.translate_in(Side::Agent, frame, at, now, out),
+                Side::Agent => return self.translate_in(Side::Agent, frame, at, out),
                 Side::Client => frame,
             },
         };
         match scan(&frame, &self.limits) {
-            Scanned::Message(at) => self.pass_message(from, frame, &at, now, out),
+            Scanned::Message(at) => self.pass_message(from, frame, &at, out),
             // The members of both versions may make it too long.
-            Scanned::Invalid(error) => self.handle_frame_error(from, error, now, out),
+            Scanned::Invalid(error) => self.handle_frame_error(from, error, self.now, out),
             Scanned::Batch => debug_assert!(false, "the negotiation made a batch: {frame:?}"),
         }
     }
 
     /// Handles what the client has sent before the agent had answered `initialize`.
     pub(super) fn release_held(&mut self, out: &mut Outbox) {
+        let now = self.now;
         while !self.dialects.awaits_version() {
-            let Some((frame, now)) = self.held.pop() else {
+            let Some((frame, received)) = self.held.pop() else {
                 break;
             };
+            self.now = received;
             let scanned = scan(&frame, &self.limits);
-            self.handle_scanned(Side::Client, frame, &scanned, now, out);
+            self.handle_scanned(Side::Client, frame, &scanned, out);
         }
+        self.now = now;
     }
 
     /// The client has ended its stream, so what it has sent does not wait any longer for the
@@ -90,11 +84,11 @@ impl Conversation {
     }
 
     /// Does what is due for the side that speaks v2.
-    pub(super) fn expire_version_timers(&mut self, now: Instant, out: &mut Outbox) {
-        if let Some((peer, mut outcome)) = self.dialects.expire(now) {
+    pub(super) fn expire_version_timers(&mut self, out: &mut Outbox) {
+        if let Some((peer, mut outcome)) = self.dialects.expire(self.now) {
             self.note_outcome(peer, &mut outcome, out);
-            self.take_translation(peer, outcome, now, out);
-            self.handle_returned(now, out);
+            self.take_translation(peer, outcome, out);
+            self.handle_returned(out);
         }
     }
 }
