@@ -10,10 +10,12 @@ use serde_json::Value;
 
 use crate::support::program::{Outcome, Program, run};
 
-/// An agent that answers twice, writes to stderr, and ends.
+/// An agent that answers twice, writes to stderr, and ends. Its updates are written at once, so that
+/// no other event comes between them.
 const AGENT: &str = r#"echo 'listening on \033[31m' >&2
 read a; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
-for word in Hel lo; do echo "{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$word\"}}}}"; done
+chunks=$(for word in Hel lo; do echo "{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$word\"}}}}"; done)
+echo "$chunks"
 read b; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"\u001b[31mno"}}'
 read c"#;
 
