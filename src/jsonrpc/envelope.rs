@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::text::{member_text, string, unescaped};
+use super::text::{member_text, same_name, string, unescaped};
 use super::{Frame, Id, MemberIndex, Span};
 
 /// The kinds of messages in JSON-RPC 2.0.
@@ -89,9 +89,7 @@ impl Envelope {
     /// Whether that is its method, with or without escapes.
     #[must_use]
     pub fn has_method(&self, frame: &Frame, name: &str) -> bool {
-        let raw = self.raw_method(frame);
-        // Escapes make it longer.
-        raw == name.as_bytes() || (raw.len() > name.len() && self.method(frame) == name)
+        same_name(self.raw_method(frame), name)
     }
 
     /// The same message with another id and all other bytes unchanged.

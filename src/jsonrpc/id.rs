@@ -126,8 +126,8 @@ impl Eq for Id<'_> {}
 
 impl Hash for Id<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        self.canonical().hash(state);
+        // The quotes tell a string from a number.
+        state.write(&self.canonical());
     }
 }
 

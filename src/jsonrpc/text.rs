@@ -6,9 +6,6 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// From this length on, in bytes, searching a text is faster than reading its members.
-const LONG: usize = 256;
-
 /// The members of an object: raw names without their quotes, raw values.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
@@ -150,13 +147,6 @@ fn value_end(text: &[u8], start: usize) -> usize {
     }
 }
 
-/// Whether text may have a member with that name, plainly or with escapes. A long one is searched.
-fn may_name(text: &[u8], name: &str) -> bool {
-    let has = |what| memchr::memmem::find(text, what).is_some();
-    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    text.len() < LONG || !is_plain(name) || has(name.as_bytes()) || has(b"\\u")
-}
-
 /// Whether a raw name (without quotes) is `plain`.
 #[inline]
 #[must_use]
@@ -232,9 +222,6 @@ pub fn member_range(object: &[u8], name: &str) -> Option<Range<usize>> {
     while let Some((raw, value)) = members.next() {
         if same_name(raw, name) {
             found = Some(members.at - value.len()..members.at);
-            if !may_name(object.get(members.at..).unwrap_or_default(), name) {
-                break;
-            }
         }
     }
     found
