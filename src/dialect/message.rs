@@ -61,12 +61,13 @@ impl<'a> Message<'a> {
 
     /// The value at a pointer that is written in this source.
     pub(super) fn get(&self, at: &str) -> Option<ValueRef<'_, 'a>> {
-        self.body.get(&own_pointer(at))
+        self.body.find(at)
     }
 
     /// The text of the string there.
     pub(super) fn text_at(&self, at: &str) -> Option<String> {
-        self.body.text_at(&own_pointer(at))
+        let raw = self.get(at)?.json();
+        text::string(&raw).map(Cow::into_owned)
     }
 
     /// The JSON of the value there.

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::guard::holds;
+use super::guard::GuardTest;
 use super::message;
 use super::methods::{self, METHODS};
 use super::pointer::JsonPointer;
 use super::table::{
-    Case, Expect, Guard, IdKind, Jsonrpc, KindChange, Literal, MessageFilter, PROMPTING, Params,
-    Row, Rule, Selector, Slot, Table, Way,
+    Case, Expect, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
+    Selector, Slot, Table, Way,
 };
 use super::text;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
@@ -76,8 +76,8 @@ struct Route {
     rules: Vec<(usize, usize)>,
     /// The guards of these rules, and of slots: one must hold.
     guards: Vec<Guard>,
-    /// The place at which all of them require a word, and these words.
-    words: Option<(JsonPointer, Vec<Literal>)>,
+    /// The place at which all of them require a word, and for each word the guards that do.
+    words: Option<(JsonPointer, HashMap<Box<[u8]>, Vec<usize>>)>,
 }
 
 impl fmt::Display for FiredRule {
@@ -268,17 +268,20 @@ impl Route {
         let ([_, name] | [name]) = place.names() else {
             return;
         };
-        let mut words = Vec::new();
-        for guard in &self.guards {
-            match guard.0.first() {
-                Some((other, Expect::Const(word))) if other == place => words.push(word.clone()),
-                Some((other, Expect::In(all))) if other == place => words.extend_from_slice(all),
+        let mut words: HashMap<Box<[u8]>, Vec<usize>> = HashMap::new();
+        for (number, guard) in self.guards.iter().enumerate() {
+            let required = match guard.0.first() {
+                Some((other, Expect::Const(word))) if other == place => std::slice::from_ref(word),
+                Some((other, Expect::In(all))) if other == place => all,
                 _ => return,
+            };
+            for word in required {
+                words.entry((*word.0).into()).or_default().push(number);
             }
         }
-        let is_word = |literal: &Literal| literal.0.first() == Some(&b'"');
+        let is_word = |literal: &[u8]| literal.first() == Some(&b'"');
         // An array has no member index.
-        if words.iter().all(is_word) && text::array_index(name).is_none() {
+        if words.keys().all(|word| is_word(word)) && text::array_index(name).is_none() {
             self.words = Some((place.clone(), words));
         }
     }
@@ -295,22 +298,18 @@ impl Route {
             let Some(member) = member else { return false };
             let value = member.value.of(text);
             if !text::may_be_respelled(value) {
-                let is_word = |word: &Literal| *word.0 == *value;
-                if !words.iter().any(is_word) {
+                let Some(guards) = words.get(value) else {
                     return false;
-                }
-                // Of the guards that require this word, the rest is tested.
+                };
                 let body = message::body(frame, at);
-                let mut guards = self.guards.iter().filter(|guard| match guard.0.first() {
-                    Some((_, Expect::In(all))) => all.iter().any(is_word),
-                    Some((_, Expect::Const(word))) => is_word(word),
-                    _ => true,
-                });
-                return guards.any(|guard| holds(&body, &guard.0[1..]));
+                let mut test = GuardTest::new(&body);
+                let mut guards = guards.iter().map(|number| &self.guards[*number].0[1..]);
+                return guards.any(|rest| test.holds(rest));
             }
         }
         let body = message::body(frame, at);
-        self.guards.iter().any(|guard| holds(&body, &guard.0))
+        let mut test = GuardTest::new(&body);
+        self.guards.iter().any(|guard| test.holds(&guard.0))
     }
 }
 

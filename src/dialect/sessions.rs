@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use hashlink::LinkedHashMap;
 
 use super::memory::{Remembered, text as capacity};
-use super::pointer::own_pointer;
 use super::text;
 use super::tree::{Node, ValueRef};
 use crate::jsonrpc::{Kind, Side};
@@ -102,7 +101,8 @@ impl Sessions {
         request_session: Option<&str>,
         body: &Node<'_>,
     ) {
-        let own = body.text_at(&own_pointer("/sessionId"));
+        let own = body.find("/sessionId").map(ValueRef::json);
+        let own = own.as_deref().and_then(text::string);
         let Some(id) = own.as_deref().or(request_session) else {
             return;
         };
@@ -120,7 +120,7 @@ impl Sessions {
             (Side::Client, Kind::Notification, "session/cancel") => self.see(id).cancelled = true,
             (Side::Agent, Kind::Notification, "session/update") => {
                 let session = self.see(id);
-                if let Some(update) = body.get(&own_pointer("/update")) {
+                if let Some(update) = body.find("/update") {
                     session.update(update);
                 }
             }
@@ -129,7 +129,7 @@ impl Sessions {
                 Kind::Result,
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) => {
-                let options = body.get(&own_pointer("/configOptions")).map(ValueRef::json);
+                let options = body.find("/configOptions").map(ValueRef::json);
                 self.see(id).set_config(options.as_deref());
             }
             _ => {}

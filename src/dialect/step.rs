@@ -6,7 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::guard::{first_case, holds};
+use super::guard::{GuardTest, first_case};
 use super::message::Message;
 use super::methods::{MethodName, method_name};
 use super::pending::{PendingRequest, Purpose};
@@ -144,8 +144,9 @@ impl Translator {
         let rules = names
             .iter()
             .flat_map(|name| program.rules(layer, way, self.from(way), message.kind, name));
-        let fits = |rule: &&Rule| {
-            (!answers || fits_pair(rule, pair)) && holds(&message.body, rule.base.before(way))
+        let mut test = GuardTest::new(&message.body);
+        let fits = |rule: &&'a Rule| {
+            (!answers || fits_pair(rule, pair)) && test.holds(rule.base.before(way))
         };
         rules.filter(fits).collect()
     }

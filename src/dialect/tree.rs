@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::pointer::JsonPointer;
+use super::pointer::{JsonPointer, own_names};
 use super::text::{self, JsonType};
 use crate::jsonrpc::{Envelope, Frame, IndexedMember, MemberIndex, SlotId, Span};
 
@@ -110,7 +110,12 @@ impl<'a> Node<'a> {
 
     /// The value at a place, without parsing containers.
     pub(super) fn get(&self, place: &JsonPointer) -> Option<ValueRef<'_, 'a>> {
-        ValueRef::Node(self).at(place)
+        ValueRef::Node(self).at(place.names().iter().map(|name| &**name))
+    }
+
+    /// The value at a place that is written in this source.
+    pub(super) fn find(&self, at: &str) -> Option<ValueRef<'_, 'a>> {
+        ValueRef::Node(self).at(own_names(at))
     }
 
     /// The text of the string at a place.
@@ -334,8 +339,7 @@ impl<'a> IndexedObject<'a> {
 
 impl<'t, 'a> ValueRef<'t, 'a> {
     /// The value at a place relative to this one.
-    pub(super) fn at(self, place: &JsonPointer) -> Option<Self> {
-        let mut names = place.names().iter();
+    pub(super) fn at<'n>(self, mut names: impl Iterator<Item = &'n str>) -> Option<Self> {
         match names.try_fold(self, |here, name| here.child(name))? {
             Self::Node(Node::Absent) => None,
             found => Some(found),
