@@ -42,7 +42,7 @@ pub(in crate::transport) struct Opening {
     pub(super) framing: OnceLock<Framing>,
     /// Bytes of the peer were read.
     pub(in crate::transport) heard: AtomicBool,
-    /// Notified when a message is sent and the framing is not known.
+    /// Notified when the first message is sent.
     pub(in crate::transport) sent: Notify,
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write as _};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -32,6 +33,7 @@ pub struct Writer<W> {
     /// `None` once it is closed: a pipe ends only when its descriptor is closed.
     io: Option<W>,
     opening: Arc<Opening>,
+    has_sent: bool,
     queue: WriteQueue,
 }
 
@@ -54,6 +56,7 @@ impl<W> Writer<W> {
         Self {
             io: Some(io),
             opening,
+            has_sent: false,
             queue: WriteQueue::default(),
         }
     }
@@ -100,11 +103,11 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
     }
 
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError> {
-        let framing = self.opening.framing.get().copied();
-        let framing = framing.unwrap_or_else(|| {
+        if !mem::replace(&mut self.has_sent, true) {
             self.opening.sent.notify_one();
-            Framing::Ndjson
-        });
+        }
+        let framing = self.opening.framing.get().copied();
+        let framing = framing.unwrap_or(Framing::Ndjson);
         // A line must not hold another one: some peers also end a line at a bare CR.
         let whole = frame.len() >= NO_COPY
             && (framing == Framing::ContentLength
@@ -191,7 +194,7 @@ impl WriteQueue {
     fn shrink(&mut self) {
         // A batch that follows batches of about its size finds its buffer, so that it needs no
         // allocation; after some thirty small ones the memory is released.
-        let written = std::mem::take(&mut self.since_flush).min(HIGH_WATER);
+        let written = mem::take(&mut self.since_flush).min(HIGH_WATER);
         self.recent = written.max(self.recent - self.recent / 8);
         if self.tail.capacity() > (4 * self.recent).max(SMALL) {
             self.tail = BytesMut::new();
