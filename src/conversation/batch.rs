@@ -53,15 +53,12 @@ impl Conversation {
 
     /// Keeps an answer that belongs to a batch; `false` if it does not.
     pub(super) fn collect(&mut self, to: Side, frame: &Frame, out: &mut Outbox) -> bool {
-        let batches = &mut self.batches[to as usize];
-        if batches.is_empty() {
-            return false;
-        }
         let Scanned::Message(at) = scan(frame, &self.limits) else {
             return false;
         };
         let id = at.id(frame);
-        let found = batches.iter_mut().find_map(|batch| {
+        let mut batches = self.batches[to as usize].iter_mut();
+        let found = batches.find_map(|batch| {
             let place = batch.waiting.iter().position(|known| known.as_id() == id)?;
             at.kind.is_answer().then(|| {
                 batch.waiting.swap_remove(place);

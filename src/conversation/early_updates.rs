@@ -94,6 +94,7 @@ impl Conversation {
 
     /// Passes on what need not wait any more: what is for sessions that the client knows by now, and
     /// everything once no request that makes a session is open.
+    #[inline]
     pub(super) fn settle_updates(&mut self, out: &mut Outbox) {
         // The answer may be in a batch that waits for others.
         if self.early.creating.is_empty() || !self.batches[Side::Client as usize].is_empty() {

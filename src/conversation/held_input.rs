@@ -22,6 +22,10 @@ impl HeldInput {
         self.0.pop_front()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The frames that wait.
     pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.0.iter().map(|(frame, _)| frame)

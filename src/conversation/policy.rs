@@ -9,6 +9,7 @@ use crate::policy::Decision;
 impl Conversation {
     /// Passes a canonical message on to a side that still receives, if the policy allows it.
     /// `request_method` is the method that an answer is for, as spelled.
+    #[inline(always)]
     pub(super) fn apply_policy(
         &mut self,
         to: Side,
@@ -17,8 +18,22 @@ impl Conversation {
         request_method: Option<&[u8]>,
         out: &mut Outbox,
     ) {
+        let policy = self.policy.as_ref();
+        match policy.is_some_and(|policy| policy.concerns(to.other(), at.kind)) {
+            true => self.check_policy(to, frame, at, request_method, out),
+            false => self.forward(to, frame, at, out),
+        }
+    }
+
+    fn check_policy(
+        &mut self,
+        to: Side,
+        frame: Frame,
+        at: &Envelope,
+        request_method: Option<&[u8]>,
+        out: &mut Outbox,
+    ) {
         let Some(policy) = &mut self.policy else {
-            self.forward(to, frame, at, out);
             return;
         };
         let from = to.other();

@@ -232,6 +232,7 @@ impl Conversation {
     }
 
     /// Handles a frame whose envelope is known.
+    #[inline(always)]
     pub(super) fn take_frame(
         &mut self,
         from: Side,
@@ -246,12 +247,15 @@ impl Conversation {
             return;
         }
         self.handle_scanned(from, frame, scanned, out);
-        self.release_held(out);
+        if !self.held.is_empty() {
+            self.release_held(out);
+        }
         self.settle_updates(out);
         self.bound_translation(out);
     }
 
     /// Handles a frame that does not wait.
+    #[inline(always)]
     pub(super) fn handle_scanned(
         &mut self,
         from: Side,
@@ -274,7 +278,9 @@ impl Conversation {
             }
             Scanned::Invalid(error) => self.handle_frame_error(from, error.clone(), self.now, out),
         }
-        self.handle_returned(out);
+        if !(self.returned.is_empty() && self.refused.is_empty()) {
+            self.handle_returned(out);
+        }
     }
 
     /// Sends a canonical message to `to`, translated if `to` uses a dialect.
@@ -306,7 +312,7 @@ impl Conversation {
         if frame.len() > self.longest[to as usize] {
             self.refuse_too_long(to, &frame, out);
         } else if self.shutdown.receives(to) {
-            if !self.collect(to, &frame, out) {
+            if self.batches[to as usize].is_empty() || !self.collect(to, &frame, out) {
                 out.send(to, frame);
             }
         } else {
@@ -346,6 +352,7 @@ impl Conversation {
         self.send(requester, error, out);
     }
 
+    #[inline(always)]
     pub(super) fn handle_message(
         &mut self,
         from: Side,
@@ -365,6 +372,7 @@ impl Conversation {
     }
 
     /// [`Conversation::pass_message`] once its session is claimed.
+    #[inline(always)]
     pub(super) fn take_message(
         &mut self,
         from: Side,
@@ -389,6 +397,7 @@ impl Conversation {
         }
     }
 
+    #[inline(always)]
     pub(super) fn pass_notification(
         &mut self,
         from: Side,

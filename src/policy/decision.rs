@@ -97,6 +97,17 @@ impl MessagePolicy {
         !self.rules.is_open() || self.has_own_files
     }
 
+    /// Whether a message of that kind may be changed or denied.
+    #[must_use]
+    pub fn concerns(&self, from: Side, kind: Kind) -> bool {
+        let opens = from == Side::Client && kind == Kind::Request;
+        self.concerns_all() || opens && self.folder_check.is_some()
+    }
+
+    fn concerns_all(&self) -> bool {
+        self.restricts_calls() || self.announces_files || !self.paths.is_empty()
+    }
+
     /// Decides about a canonical message of `from`. For an answer, `request_method` is the method
     /// of its request.
     pub fn decide(
@@ -116,7 +127,7 @@ impl MessagePolicy {
                 Err(why) => return Decision::Denied(why),
             }
         }
-        if !self.restricts_calls() && !self.announces_files && self.paths.is_empty() {
+        if !self.concerns_all() {
             return Decision::Unchanged;
         }
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);
