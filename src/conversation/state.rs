@@ -133,11 +133,16 @@ pub struct LinkTraits {
 }
 
 impl Conversation {
-    /// A new conversation.
+    /// A new conversation, which begins now.
     #[must_use]
-    pub fn new(limits: Arc<Limits>, links: LinkTraits, dialects: DialectOptions) -> Self {
+    pub fn new(
+        limits: Arc<Limits>,
+        links: LinkTraits,
+        dialects: DialectOptions,
+        now: Instant,
+    ) -> Self {
         Self {
-            now: Instant::now(),
+            now,
             pending: [
                 PendingRequests::new(limits.in_flight),
                 PendingRequests::new(limits.in_flight),

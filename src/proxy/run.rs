@@ -89,13 +89,18 @@ pub fn run(
         blocked_since: [None; 2],
         idle: [false; 2],
         counts_time: observers.needs().summaries,
-        conversation: Conversation::new(limits, link_traits(&client, &agent), dialects)
-            .with_policy(policy)
-            .claiming(client.sessions.is_some())
-            .with_longest([client.peer.longest, agent.peer.longest])
-            .with_log_redaction(agent.guard.log_redaction())
-            .with_marker(marker)
-            .with_agent_name(agent_name),
+        conversation: Conversation::new(
+            limits,
+            link_traits(&client, &agent),
+            dialects,
+            Instant::now().into_std(),
+        )
+        .with_policy(policy)
+        .claiming(client.sessions.is_some())
+        .with_longest([client.peer.longest, agent.peer.longest])
+        .with_log_redaction(agent.guard.log_redaction())
+        .with_marker(marker)
+        .with_agent_name(agent_name),
         observers,
         sessions: client.sessions,
         is_claiming: false,

@@ -29,7 +29,7 @@ fn conversation(choice: &DialectChoice, tables: usize) -> (Conversation, Outbox)
     let dialects = DialectOptions::new(&library, choice, choice).expect("it is built in");
     let limits = Limits::default();
     let out = Outbox::new(&limits);
-    let mut core = Conversation::new(limits.into(), TRAITS, dialects);
+    let mut core = Conversation::new(limits.into(), TRAITS, dialects, Instant::now());
     let mut out = out;
     let ask = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#;

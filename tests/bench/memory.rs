@@ -108,7 +108,12 @@ fn main() {
     let limits = Arc::new(Limits::default());
     let mut out = Outbox::new(&limits);
     out.set_needs(observer.needs());
-    let mut core = Conversation::new(limits, LinkTraits::default(), DialectOptions::canonical());
+    let mut core = Conversation::new(
+        limits,
+        LinkTraits::default(),
+        DialectOptions::canonical(),
+        Instant::now(),
+    );
     play(&mut core, &mut out, &mut observer, 1000);
     let before = resident();
     play(&mut core, &mut out, &mut observer, MESSAGES);

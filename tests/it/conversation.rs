@@ -136,7 +136,7 @@ impl Stage {
             false => dialects,
         };
         Self {
-            core: Conversation::new(Arc::new(limits.clone()), traits, dialects)
+            core: Conversation::new(Arc::new(limits.clone()), traits, dialects, Instant::now())
                 .with_longest([
                     number("client takes ", usize::MAX),
                     number("agent takes ", usize::MAX),

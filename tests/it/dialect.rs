@@ -114,7 +114,7 @@ impl Exchange {
         let limits = Limits::default();
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), traits, dialects),
+            core: Conversation::new(Arc::new(limits), traits, dialects, Instant::now()),
             observers: Observers::default(),
             notes: Vec::new(),
         }

@@ -57,7 +57,12 @@ impl Stage {
         let mut stage = Self {
             decoders: [decoder(), decoder()],
             out: Outbox::new(&limits),
-            core: Conversation::new(Arc::new(limits), traits, DialectOptions::canonical()),
+            core: Conversation::new(
+                Arc::new(limits),
+                traits,
+                DialectOptions::canonical(),
+                Instant::now(),
+            ),
             now: Instant::now(),
         };
         for side in [Side::Client, Side::Agent] {

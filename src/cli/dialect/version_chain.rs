@@ -48,7 +48,7 @@ impl Relay {
         let options = options.with_versions(Arc::clone(&limits), policies, versions);
         Ok(Self {
             outbox: Outbox::new(&limits),
-            conversation: Conversation::new(limits, traits, options),
+            conversation: Conversation::new(limits, traits, options, Instant::now()),
         })
     }
 

@@ -96,7 +96,7 @@ pub(super) fn retranslate(
     };
     let mut state = Retranslator {
         out: Outbox::new(&limits),
-        conversation: Conversation::new(limits, traits, options),
+        conversation: Conversation::new(limits, traits, options, Instant::now()),
         began: Instant::now(),
         last: 0,
         expected: BTreeMap::new(),

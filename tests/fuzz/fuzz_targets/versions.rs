@@ -47,7 +47,7 @@ impl World {
             .expect("it is built in")
             .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2]);
         let mut world = Self {
-            relay: Conversation::new(Arc::clone(&limits), LinkTraits::default(), dialects),
+            relay: Conversation::new(Arc::clone(&limits), LinkTraits::default(), dialects, Instant::now()),
             out: Outbox::new(&limits),
             now: Instant::now(),
             limits,

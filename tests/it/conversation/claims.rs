@@ -30,7 +30,7 @@ impl Play {
         };
         Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(limits, traits, dialects).claiming(true),
+            core: Conversation::new(limits, traits, dialects, Instant::now()).claiming(true),
             now: Instant::now(),
         }
     }

@@ -42,7 +42,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Plays a schedule; returns what the agent sent and what the client received, both in order.
 fn play(steps: &[Step], limits: &Arc<Limits>) -> [Vec<Value>; 2] {
     let traits = LinkTraits::default();
-    let mut core = Conversation::new(Arc::clone(limits), traits, DialectOptions::default());
+    let mut core = Conversation::new(
+        Arc::clone(limits),
+        traits,
+        DialectOptions::default(),
+        Instant::now(),
+    );
     let (mut out, mut now) = (Outbox::new(limits), Instant::now());
     let (mut open, mut sent, mut received) = (HashSet::new(), Vec::new(), Vec::new());
     let last = (0..SESSIONS).map(Step::Answer);
@@ -109,7 +114,7 @@ fn after(core: &mut Conversation, from: Side, message: &Value) -> (Vec<&'static 
 fn nothing_is_held_while_too_many_sessions_are_made() {
     let limits = Arc::new(Limits::default());
     let (traits, dialects) = (LinkTraits::default(), DialectOptions::default());
-    let mut core = Conversation::new(limits, traits, dialects);
+    let mut core = Conversation::new(limits, traits, dialects, Instant::now());
     let make = |id| json!({"jsonrpc": "2.0", "id": id, "method": "session/new"});
     let update = json!({"jsonrpc": "2.0", "method": "_x", "params": {"sessionId": "s"}});
     for id in 0..64 {

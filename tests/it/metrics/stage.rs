@@ -109,7 +109,7 @@ impl<O: Observer> Observed<O> {
         let limits = Arc::new(Limits::default());
         let mut out = Outbox::new(&limits);
         out.set_needs(observer.needs());
-        let core = Conversation::new(limits, traits, DialectOptions::canonical());
+        let core = Conversation::new(limits, traits, DialectOptions::canonical(), Instant::now());
         Self {
             core: core.with_marker(marker),
             out,

@@ -114,7 +114,7 @@ impl World {
             .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2]);
         let mut world = Self {
             out: Outbox::new(&limits),
-            relay: Conversation::new(limits, LinkTraits::default(), dialects),
+            relay: Conversation::new(limits, LinkTraits::default(), dialects, Instant::now()),
             now: Instant::now(),
             v2,
             actors: Default::default(),

@@ -39,7 +39,7 @@ impl Talk {
             .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2]);
         let mut talk = Self {
             out: Outbox::new(&limits),
-            core: Conversation::new(limits, LinkTraits::default(), dialects),
+            core: Conversation::new(limits, LinkTraits::default(), dialects, Instant::now()),
             notes: Vec::new(),
             errors: Vec::new(),
             received: Default::default(),
