@@ -76,8 +76,14 @@ struct Route {
     rules: Vec<(usize, usize)>,
     /// The guards of these rules, and of slots: one must hold.
     guards: Vec<Guard>,
-    /// The place at which all of them require a word, and for each word the guards that do.
-    words: Option<(JsonPointer, HashMap<Box<[u8]>, Vec<usize>>)>,
+    words: Option<RequiredWords>,
+}
+
+/// The place at which all guards of a route require a word, and for each word those that do.
+#[derive(Debug)]
+struct RequiredWords {
+    place: JsonPointer,
+    guards: HashMap<Box<[u8]>, Vec<usize>>,
 }
 
 impl fmt::Display for FiredRule {
@@ -268,7 +274,7 @@ impl Route {
         let ([_, name] | [name]) = place.names() else {
             return;
         };
-        let mut words: HashMap<Box<[u8]>, Vec<usize>> = HashMap::new();
+        let mut guards: HashMap<Box<[u8]>, Vec<usize>> = HashMap::new();
         for (number, guard) in self.guards.iter().enumerate() {
             let required = match guard.0.first() {
                 Some((other, Expect::Const(word))) if other == place => std::slice::from_ref(word),
@@ -276,21 +282,22 @@ impl Route {
                 _ => return,
             };
             for word in required {
-                words.entry((*word.0).into()).or_default().push(number);
+                guards.entry((*word.0).into()).or_default().push(number);
             }
         }
         let is_word = |literal: &[u8]| literal.first() == Some(&b'"');
         // An array has no member index.
-        if words.keys().all(|word| is_word(word)) && text::array_index(name).is_none() {
-            self.words = Some((place.clone(), words));
+        if guards.keys().all(|word| is_word(word)) && text::array_index(name).is_none() {
+            let place = place.clone();
+            self.words = Some(RequiredWords { place, guards });
         }
     }
 
     fn may_concern(&self, frame: &Frame, at: &Envelope) -> bool {
         // Most updates are of a kind without a rule.
-        if let (Some((place, words)), Some(index)) = (&self.words, &at.index) {
+        if let (Some(words), Some(index)) = (&self.words, &at.index) {
             let text = frame.as_bytes();
-            let member = match place.names() {
+            let member = match words.place.names() {
                 [outer, inner] => index.last_inner(outer, inner, text),
                 [name] => index.last_member(name, text),
                 _ => return true,
@@ -298,7 +305,7 @@ impl Route {
             let Some(member) = member else { return false };
             let value = member.value.of(text);
             if !text::may_be_respelled(value) {
-                let Some(guards) = words.get(value) else {
+                let Some(guards) = words.guards.get(value) else {
                     return false;
                 };
                 let body = message::body(frame, at);
