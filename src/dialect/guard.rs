@@ -77,7 +77,7 @@ pub(super) fn first_case<'c>(cases: &'c [Case], way: Way, scope: &Node<'_>) -> O
 }
 
 /// Whether a value, if there is one, meets an expectation.
-fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
+pub(super) fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
     let Some(found) = found else {
         return matches!(expect, Expect::Absent(true) | Expect::NotIn(_));
     };
@@ -94,7 +94,7 @@ fn is_met(found: Option<ValueRef<'_, '_>>, expect: &Expect) -> bool {
 }
 
 /// Whether a value is one of the literals of a table.
-fn is_among(all: &[Literal], value: &[u8]) -> bool {
+pub(super) fn is_among(all: &[Literal], value: &[u8]) -> bool {
     all.iter().any(|literal| *literal.0 == *value)
         || text::may_be_respelled(value)
             && all.iter().any(|literal| text::equals(&literal.0, value))

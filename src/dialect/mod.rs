@@ -47,6 +47,7 @@ pub mod permission;
 mod pointer;
 mod program;
 mod recent;
+mod required_words;
 mod rewrite;
 mod sessions;
 mod step;

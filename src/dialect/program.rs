@@ -13,12 +13,11 @@ use std::sync::Arc;
 use super::guard::GuardTest;
 use super::message;
 use super::methods::{self, METHODS};
-use super::pointer::JsonPointer;
+use super::required_words::RequiredWords;
 use super::table::{
-    Case, Expect, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
+    Case, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
     Selector, Slot, Table, Way,
 };
-use super::text;
 use crate::jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// One dialect, compiled.
@@ -79,13 +78,6 @@ struct Route {
     words: Option<RequiredWords>,
 }
 
-/// The place at which all guards of a route require a word, and for each word those that do.
-#[derive(Debug)]
-struct RequiredWords {
-    place: JsonPointer,
-    guards: HashMap<Box<[u8]>, Vec<usize>>,
-}
-
 impl fmt::Display for FiredRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.dialect, self.rule)
@@ -126,7 +118,7 @@ impl Program {
         let methods = program.routes.iter_mut().flatten().flatten();
         methods
             .flat_map(MethodRoutes::all_mut)
-            .for_each(Route::finish);
+            .for_each(|route| route.words = RequiredWords::of(&route.guards));
         program
     }
 
@@ -265,58 +257,14 @@ impl MethodRoutes {
 }
 
 impl Route {
-    /// Finds the place at which all guards require words.
-    fn finish(&mut self) {
-        let mut first = self.guards.iter().map(|guard| guard.0.first());
-        let Some(Some((place, _))) = first.next() else {
-            return;
-        };
-        let ([_, name] | [name]) = place.names() else {
-            return;
-        };
-        let mut guards: HashMap<Box<[u8]>, Vec<usize>> = HashMap::new();
-        for (number, guard) in self.guards.iter().enumerate() {
-            let required = match guard.0.first() {
-                Some((other, Expect::Const(word))) if other == place => std::slice::from_ref(word),
-                Some((other, Expect::In(all))) if other == place => all,
-                _ => return,
-            };
-            for word in required {
-                guards.entry((*word.0).into()).or_default().push(number);
-            }
-        }
-        let is_word = |literal: &[u8]| literal.first() == Some(&b'"');
-        // An array has no member index.
-        if guards.keys().all(|word| is_word(word)) && text::array_index(name).is_none() {
-            let place = place.clone();
-            self.words = Some(RequiredWords { place, guards });
-        }
-    }
-
     fn may_concern(&self, frame: &Frame, at: &Envelope) -> bool {
-        // Most updates are of a kind without a rule.
-        if let (Some(words), Some(index)) = (&self.words, &at.index) {
-            let text = frame.as_bytes();
-            let member = match words.place.names() {
-                [outer, inner] => index.last_inner(outer, inner, text),
-                [name] => index.last_member(name, text),
-                _ => return true,
-            };
-            let Some(member) = member else { return false };
-            let value = member.value.of(text);
-            if !text::may_be_respelled(value) {
-                let Some(guards) = words.guards.get(value) else {
-                    return false;
-                };
-                let body = message::body(frame, at);
-                let mut test = GuardTest::new(&body);
-                let mut guards = guards.iter().map(|number| &self.guards[*number].0[1..]);
-                return guards.any(|rest| test.holds(rest));
-            }
-        }
-        let body = message::body(frame, at);
-        let mut test = GuardTest::new(&body);
-        self.guards.iter().any(|guard| test.holds(&guard.0))
+        let words = self.words.as_ref();
+        let known = words.and_then(|words| words.may_hold(&self.guards, frame, at));
+        known.unwrap_or_else(|| {
+            let body = message::body(frame, at);
+            let mut test = GuardTest::new(&body);
+            self.guards.iter().any(|guard| test.holds(&guard.0))
+        })
     }
 }
 

@@ -83,14 +83,6 @@ impl MemberIndex {
         members.find(|member| member.has_name(name, text))
     }
 
-    /// The last member named `inner` of the last member of the body named `outer`.
-    #[must_use]
-    pub fn last_inner(&self, outer: &str, inner: &str, text: &[u8]) -> Option<IndexedMember> {
-        let outer = self.last_member(outer, text)?;
-        let mut members = self.members_of(outer.slot).rev();
-        members.find(|member| member.has_name(inner, text))
-    }
-
     /// The members of the object that a member is, in their order; none when it is not an object.
     pub fn members_of(
         &self,

@@ -123,3 +123,41 @@ fn another_spelling_gives_the_same_results() {
     assert!(checked > 1000, "only {checked} were checked");
     assert!(faults.is_empty(), "{}\n{}", faults.len(), faults.join("\n"));
 }
+
+/// Chunks are tested without reading them again; a member that occurs twice counts as its last
+/// occurrence there, too.
+#[test]
+fn the_last_of_two_members_of_a_chunk_counts() {
+    let program = super::library().program("loose-v1").unwrap();
+    let fires = |update: &str| {
+        let mut relay = Translator::new(Side::Agent, program.clone());
+        let update = format!(r#"{{"sessionUpdate":"agent_message_chunk",{update}}}"#);
+        let params = format!(r#"{{"sessionId":"s","update":{update}}}"#);
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
+        !pass(&mut relay, true, text).outcome.fired.is_empty()
+    };
+    let kept = [
+        r#""content":{"type":"text","text":"a"}"#,
+        r#""content":{"text":"a","type":"text"}"#,
+        r#""content":{"type":"text","text":"\"type\":\"resource\" \u0041"}"#,
+        r#""content":{"type":"resourceLink","uri":"file:///a","type":"text","text":""}"#,
+        r#""content":"a","content":{"type":"text","text":"a"}"#,
+        r#""content":{"type":"text","text":"a"},"_meta":{"type":"resourceLink"}"#,
+    ];
+    let changed = [
+        r#""content":"a""#,
+        r#""content":{"type":"text","text":"a"},"content":"a""#,
+        r#""content":{"type":"resourceLink","uri":"file:///a"}"#,
+        r#""content":{ "type":"resourceLink","uri":"file:///a"}"#,
+        r#""content":{"type":"text","uri":"file:///a","type":"resourceLink"}"#,
+        r#""content":{"type":"text","uri":"file:///a","\u0074ype":"resourceLink"}"#,
+        r#""content":{"type":"resource\u004cink","uri":"file:///a"}"#,
+        r#""content":{"_meta":{"type":"text"},"type":"resourceLink","uri":"file:///a"}"#,
+    ];
+    for update in kept {
+        assert!(!fires(update), "{update}");
+    }
+    for update in changed {
+        assert!(fires(update), "{update}");
+    }
+}
