@@ -10,9 +10,7 @@ use super::methods::Method;
 use super::validate::Validator;
 use super::violation::truncate;
 use super::{Schema, Violation};
-use crate::jsonrpc::{
-    self, Envelope, Frame, FrameFault, Kind, Limits, PendingRequests, Scanned, Side,
-};
+use jsonrpc::{self, Envelope, Frame, FrameFault, Kind, Limits, PendingRequests, Scanned, Side};
 
 /// The result of checking one message.
 #[derive(Clone, Debug)]

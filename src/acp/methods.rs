@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::schema::Schema;
-use crate::jsonrpc::Side;
+use jsonrpc::Side;
 
 /// One method.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Schema;
 use super::methods::Method;
 use super::schema::{Node, Types};
-use crate::jsonrpc::Side;
+use jsonrpc::Side;
 
 /// A place of the schema.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,11 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::jsonrpc::truncated;
+use jsonrpc::truncated;
 
 /// The kinds of violations. Their names are stable: programs read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ViolationKind {
     /// The text is not JSON.
     NotJson,

@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::messages;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, scan};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, scan};
+use transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
 
 /// Requests of one end that may be open.
 const MAX_REQUESTS: usize = 1 << 16;

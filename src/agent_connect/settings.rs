@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::api::interrupt::Permissions;
-use crate::transport::Setup;
+use transport::Setup;
 
 /// The configuration of the Agent Connect server.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::Semaphore;
 
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 /// A semaphore for each owner that uses one.
 #[derive(Clone, Debug)]

@@ -42,7 +42,7 @@ use super::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
 use super::api::search::{RunFilter, Search, ThreadFilter, contains_all};
 use super::api::thread::{Thread, ThreadStatus, TurnRecord};
 use super::shares::{Shares, has_room};
-use crate::jsonrpc::Limits;
+use jsonrpc::Limits;
 
 /// Marks the relay's databases (SQLite's `application_id`): "ACPR".
 const APPLICATION_ID: i64 = 0x4143_5052;

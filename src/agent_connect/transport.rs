@@ -2,8 +2,8 @@
 
 use super::settings::AgentConnectConfig;
 use super::{remote, server};
-use crate::transport::http::port::ServeBeside;
-use crate::transport::{AddedTransport, Setup};
+use transport::http::port::ServeBeside;
+use transport::{AddedTransport, Setup};
 
 /// The transport of this module.
 pub const TRANSPORT: AddedTransport = AddedTransport {

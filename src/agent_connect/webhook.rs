@@ -18,11 +18,11 @@ use hyper::{Method, Uri};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::agent_connect::api::error::ApiError;
-use crate::agent_connect::api::run::RunRecord;
-use crate::agent_connect::shares::Shares;
-use crate::auth::address::{Reach, is_public};
-use crate::transport::{Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, Setup};
+use crate::api::error::ApiError;
+use crate::api::run::RunRecord;
+use crate::shares::Shares;
+use auth::address::{Reach, is_public};
+use transport::{Endpoint, HttpClient, HttpEndpoint, HttpProtocol, NoResponse, Setup};
 
 /// Time limit of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,7 +109,7 @@ impl WebhookSender {
             }
         }
         tracing::warn!(
-            webhook = crate::jsonrpc::printable(webhook.as_bytes()),
+            webhook = jsonrpc::printable(webhook.as_bytes()),
             "the webhook could not be called: {why}"
         );
     }

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::jsonrpc::names;
-use crate::jsonrpc::reply::{self, Reason};
+use jsonrpc::names;
+use jsonrpc::reply::{self, Reason};
 
 /// Receives the results of authentication and admission. Must return quickly.
 pub trait AuthEvents: Send + Sync + fmt::Debug {

@@ -14,7 +14,7 @@ use super::{
     AuthEvents, AuthMethod, CredentialKind, FailedAttempts, Grant, KeySource, Keys, PassSource,
     Principal, RejectReason,
 };
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 /// Decides which clients are admitted.
 #[derive(Clone, Debug)]

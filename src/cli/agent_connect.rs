@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::listeners::read_host;
-use crate::agent_connect::AgentConnectConfig;
-use crate::agent_connect::api::interrupt::Permissions;
-use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
+use agent_connect::AgentConnectConfig;
+use agent_connect::api::interrupt::Permissions;
+use transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
 
 /// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, Args)]

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::config;
-use crate::jsonrpc::did_you_mean;
+use jsonrpc::did_you_mean;
 
 /// Examples of `assets`.
 pub(super) const EXAMPLES: &str = "\

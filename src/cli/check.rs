@@ -19,11 +19,11 @@ use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, lin
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit, recordings};
-use crate::acp::{Checker, Schema};
-use crate::conversation::DialectChoice;
-use crate::jsonrpc::Side;
-use crate::recording::capture::{self, LineContent, Lines};
-use crate::recording::lint::Finding;
+use acp::{Checker, Schema};
+use conversation::DialectChoice;
+use jsonrpc::Side;
+use recording::capture::{self, LineContent, Lines};
+use recording::lint::Finding;
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\

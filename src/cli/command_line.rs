@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -15,7 +16,6 @@ use super::{
     exit, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes, replay,
     serve, shell, short_help, status, stderr, token, top, try_agent,
 };
-use crate::panics;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -51,12 +51,13 @@ permitted; 78 faulty configuration file.
 `connect`, and `serve` on stdio:, return the agent's exit code where they know it (128 + n after
 signal n); 76 after an agent that ended with 0 before it answered a request.";
 
-const VERSION: &str = concat!(env!("VERSION"), "\n", env!("TABLES"));
+static LONG_VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{}\n{}", env!("VERSION"), ::dialect::TABLES));
 
 /// A bridge for the Agent Client Protocol (ACP): between any editor and any agent, over any
 /// transport, byte for byte.
 #[derive(Debug, Parser)]
-#[command(name = "acp-relay", version = env!("VERSION"), long_version = VERSION)]
+#[command(name = "acp-relay", version = env!("VERSION"), long_version = LONG_VERSION.as_str())]
 #[command(styles = STYLES, after_help = format!("{}\n\n{EXAMPLES}", manual::topics()))]
 #[command(after_long_help = format!(
     "{}\n\n{}\n\n{}\n\n{EXAMPLES}", manual::topics(), endpoints::help(), limits::help()

@@ -16,10 +16,10 @@ use super::record::{RecordArgs, RecorderFactory};
 use super::remote::{RemoteArgs, check_suits};
 use super::traces::{Traces, TracesArgs};
 use super::{endpoints, exit, limits};
-use crate::jsonrpc::Limits;
-use crate::observe::recorder::Pruner;
-use crate::proxy::StopSignals;
-use crate::transport::{Endpoint, Setup};
+use jsonrpc::Limits;
+use observe::recorder::Pruner;
+use proxy::StopSignals;
+use transport::{Endpoint, Setup};
 
 /// Options of all subcommands that forward messages. A group of options of which none is given, not
 /// even with its default value, is `None`.

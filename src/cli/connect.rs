@@ -14,14 +14,14 @@ use super::target::{self, AgentArgument, Target};
 use super::{
     admission, agent_connect, console, endpoints, exit, joined, remote, runtime, shutdown, stderr,
 };
-use crate::agent_connect::api::interrupt::Permissions;
-use crate::auth::ONLY_AGENT;
-use crate::observe::Observers;
-use crate::observe::metrics::Transport;
-use crate::policy::MessagePolicy;
-use crate::proxy::StopSignals;
-use crate::transport::registry;
-use crate::transport::{Endpoint, Link, PeerKind, Workers};
+use ::agent_connect::api::interrupt::Permissions;
+use auth::ONLY_AGENT;
+use observe::Observers;
+use observe::metrics::Transport;
+use policy::MessagePolicy;
+use proxy::StopSignals;
+use transport::registry;
+use transport::{Endpoint, Link, PeerKind, Workers};
 
 /// Arguments of `connect`.
 #[derive(Debug, Args)]

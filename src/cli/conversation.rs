@@ -11,15 +11,15 @@ use super::common::RelayContext;
 use super::record::ActiveRecording;
 use super::stderr_capture::StderrCapture;
 use super::{exit, log_redaction};
-use crate::conversation::{Cause, Note};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::{self, ErrorSource, Reason};
-use crate::observe::metrics::{AgentMetrics, RecordingResult};
-use crate::observe::{Event, NoteLogger, Observers, RuleCount};
-use crate::policy::MessagePolicy;
-use crate::proxy::{self, End, StopSignals};
-use crate::transport::registry;
-use crate::transport::{
+use conversation::{Cause, Note};
+use jsonrpc::Limits;
+use jsonrpc::reply::{self, ErrorSource, Reason};
+use observe::metrics::{AgentMetrics, RecordingResult};
+use observe::{Event, NoteLogger, Observers, RuleCount};
+use policy::MessagePolicy;
+use proxy::{self, End, StopSignals};
+use transport::registry;
+use transport::{
     Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PeerKind, Restart, Setup, forward,
 };
 

@@ -11,12 +11,12 @@ use clap::Args;
 
 use super::dialect::Tables;
 use super::exit;
-use crate::conversation::{DialectChoice, DialectOptions};
-use crate::dialect::versions::{Version, VersionPolicies};
-use crate::dialect::{DialectError, Library};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::framing::Framing;
-use crate::transport::{Peer, PeerKind};
+use conversation::{DialectChoice, DialectOptions};
+use dialect::versions::{Version, VersionPolicies};
+use dialect::{DialectError, Library};
+use jsonrpc::Limits;
+use jsonrpc::framing::Framing;
+use transport::{Peer, PeerKind};
 
 /// Options of dialects.
 #[derive(Clone, Debug, Default, Args)]

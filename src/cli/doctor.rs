@@ -15,7 +15,7 @@ use super::target::{self, AgentArgument};
 use super::text::{Paint, Tone};
 use super::token::Store;
 use super::{agents, console, exit, joined, probe};
-use crate::transport::current_time;
+use transport::current_time;
 
 /// For `--help`.
 pub(super) const EXAMPLES: &str = "\

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::{agents, recordings};
-use crate::agent_connect::TRANSPORT;
-use crate::jsonrpc::nearest;
-use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
+use agent_connect::TRANSPORT;
+use jsonrpc::nearest;
+use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
 /// Programs that run the agent that is their first argument.
 const RUNNERS: [&str; 9] = [

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::stderr;
-use crate::conversation::Cause;
-use crate::jsonrpc::{Exit, Side, printable, truncated};
-use crate::proxy::{ConnectRefusal, End, StopSignals};
-use crate::transport::{CHECK_TOKEN, Endpoint, OpenError, OpenErrorKind};
+use conversation::Cause;
+use jsonrpc::{Exit, Side, printable, truncated};
+use proxy::{ConnectRefusal, End, StopSignals};
+use transport::{CHECK_TOKEN, Endpoint, OpenError, OpenErrorKind};
 
 /// How much of an agent's address or command is printed, in characters.
 const MAX_ADDRESS: usize = 200;

@@ -11,9 +11,9 @@ use super::console::{counted, note};
 use super::junit::{Case, Suite};
 use super::repairs::Repairs;
 use super::text::{excerpt, timestamp};
-use crate::acp::{Consequence, Violation, ViolationKind};
-use crate::jsonrpc::{Kind, Side, printable};
-use crate::recording::lint::{Finding, RULES, Remedy};
+use acp::{Consequence, Violation, ViolationKind};
+use jsonrpc::{Kind, Side, printable};
+use recording::lint::{Finding, RULES, Remedy};
 
 /// Most groups in the summary of a file.
 const MAX_GROUPS: usize = 1000;

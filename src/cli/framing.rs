@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::jsonrpc::framing::Framing;
+use jsonrpc::framing::Framing;
 
 /// For a person whose agent does not answer.
 pub(super) const HINT: &str =

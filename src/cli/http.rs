@@ -16,11 +16,11 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-use crate::jsonrpc::Limits;
-use crate::panics::{self, Place, SharedMutex};
-use crate::transport::http::port::socket::Socket as StalledSocket;
-use crate::transport::http::{accept_sockets, answer, http_server};
-use crate::transport::owner;
+use jsonrpc::Limits;
+use panics::{self, Place, SharedMutex};
+use transport::http::port::socket::Socket as StalledSocket;
+use transport::http::{accept_sockets, answer, http_server};
+use transport::owner;
 
 /// Connections at a time. A browser opens six. Each new one finds a place, and one that has a place
 /// is not closed before as many others have come.

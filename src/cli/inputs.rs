@@ -11,8 +11,8 @@ use clap::Args;
 
 use super::recordings::LAST;
 use super::{exit, recordings};
-use crate::recording::filter::Filter;
-use crate::recording::{PACKED, PLAIN, Recording};
+use recording::filter::Filter;
+use recording::{PACKED, PLAIN, Recording};
 
 /// Recordings, and a filter of their events.
 #[derive(Debug, Args)]

@@ -13,8 +13,8 @@ use super::agents::{check_name, profile};
 use super::config::{self, AgentPart, ConfigFile};
 use super::state::{self, StateDir, StateError};
 use super::{console, endpoints, exit};
-use crate::auth::Token;
-use crate::transport::{Endpoint, Pin};
+use auth::Token;
+use transport::{Endpoint, Pin};
 
 /// The prefix of a line, so that secret scanners and people find it.
 const PREFIX: &str = "acpr_join_";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::renamed;
-use crate::jsonrpc::limits::{LIMITS, Limit, size};
-use crate::jsonrpc::{Limits, did_you_mean};
+use jsonrpc::limits::{LIMITS, Limit, size};
+use jsonrpc::{Limits, did_you_mean};
 
 /// Widest line of `--help`.
 const WIDTH: usize = 98;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::transport::Links;
+use transport::Links;
 
 /// The option of resumable links.
 #[derive(Clone, Debug, Default, Args)]

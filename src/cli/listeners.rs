@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::endpoints::is_tls;
-use crate::transport::{Endpoint, HttpOptions, HttpProtocol, Tls};
+use transport::{Endpoint, HttpOptions, HttpProtocol, Tls};
 
 /// Options of HTTP and WebSocket listeners.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

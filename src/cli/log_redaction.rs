@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::random::random;
-use crate::recording::redact::{Mode, Redactor};
+use recording::redact::{Mode, Redactor};
 
 /// Most lines of a private key: 16,384 bits of RSA need about 200.
 const MAX_KEY_LINES: u32 = 256;

@@ -6,7 +6,7 @@ use clap::{Args, Command};
 use regex_lite::{Captures, Regex};
 
 use crate::docs::TOPICS;
-use crate::jsonrpc::did_you_mean;
+use jsonrpc::did_you_mean;
 
 /// Examples of `help`.
 pub(super) const EXAMPLES: &str = "\

@@ -19,7 +19,7 @@ pub(super) fn limit_retention() {
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
-    use crate::transport::process::ALLOCATOR_VARS;
+    use transport::process::ALLOCATOR_VARS;
 
     /// Blocks of at least this size are returned at once. Smaller ones lie in heaps, where what a
     /// conversation keeps for long holds the memory that was freed below it.

@@ -32,8 +32,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::config::{self, Config, ConfigFile};
 use super::state::{self, StateDir, StateError};
 use super::{agents, exit, stderr};
-use crate::jsonrpc::{did_you_mean, parse_duration};
-use crate::transport::{SSH_LINK_READY, SSH_LINK_VARIABLE, SSH_READY};
+use jsonrpc::{did_you_mean, parse_duration};
+use transport::{SSH_LINK_READY, SSH_LINK_VARIABLE, SSH_READY};
 
 /// The folder of sockets and logs in the state directory.
 const FOLDER: &str = "ssh";

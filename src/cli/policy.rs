@@ -1,6 +1,6 @@
 //! The options of `connect` about whose files an agent uses, what a remote agent may do on this
 //! machine and which folders are mapped, the check of folders where the agent runs, and the file
-//! system that paths are resolved on. `crate::policy` makes the decisions.
+//! system that paths are resolved on. `policy` makes the decisions.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,11 +13,9 @@ use std::{fs, io, thread};
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
-use crate::jsonrpc::{printable, truncated};
-use crate::policy::{
-    Disk, FolderCheck, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules,
-};
-use crate::transport::Endpoint;
+use jsonrpc::{printable, truncated};
+use policy::{Disk, FolderCheck, FolderPair, MessagePolicy, MethodPattern, PathMap, PolicyRules};
+use transport::Endpoint;
 
 /// The policy between this machine and the agent's.
 #[derive(Debug, Default, Args)]

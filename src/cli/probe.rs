@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{framing, runtime};
-use crate::jsonrpc::printable;
+use jsonrpc::printable;
 
 /// How long an agent may take to answer; some start a runtime and look for updates first.
 const TIMEOUT: Duration = Duration::from_secs(60);

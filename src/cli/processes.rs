@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::transport::link_watchdog;
-use crate::transport::process::{adopt_orphans, settle, watchdog};
+use transport::link_watchdog;
+use transport::process::{adopt_orphans, settle, watchdog};
 
 /// Time for the operating system to remove the remaining processes. All have been killed before.
 const REAP_TIMEOUT: Duration = Duration::from_secs(3);

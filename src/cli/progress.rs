@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::recording::on_read;
+use recording::on_read;
 
 /// Work that takes less is not shown.
 const DELAY: Duration = Duration::from_secs(1);

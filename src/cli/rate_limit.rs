@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::auth::RateLimit;
-use crate::panics::SharedMutex;
+use auth::RateLimit;
+use panics::SharedMutex;
 
 /// A rate limit of lines that counts those left out.
 #[derive(Debug)]

@@ -15,16 +15,16 @@ use super::dialect_options::Dialects;
 use super::random::{random, random_hex};
 use super::stderr_capture::StderrCapture;
 use super::{exit, limits, recordings, stderr};
-use crate::conversation::Note;
-use crate::jsonrpc::{Side, parse_duration};
-use crate::observe::recorder::{
+use conversation::Note;
+use jsonrpc::{Side, parse_duration};
+use observe::recorder::{
     Durability, Folder, OverflowPolicy, Pruner, Recorder, RecorderHandle, RecorderStats,
     RecordingOutcome, RecordingPlan, Retention as Bounds, WriterThread,
 };
-use crate::proxy::StopSignals;
-use crate::recording::redact::{Mode, PointerPattern, Redactor};
-use crate::recording::{EventKind, PeerInfo, unix_micros};
-use crate::transport::{self, Link, PeerKind, Presence};
+use proxy::StopSignals;
+use recording::redact::{Mode, PointerPattern, Redactor};
+use recording::{EventKind, PeerInfo, unix_micros};
+use transport::{self, Link, PeerKind, Presence};
 
 /// How long a finished conversation waits for its last lines to be written.
 const END_TIMEOUT: Duration = Duration::from_secs(10);

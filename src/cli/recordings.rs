@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use super::exit;
 use super::state::{StateDir, StateError};
-use crate::jsonrpc::printable;
-use crate::recording::{Recording, recordings};
+use jsonrpc::printable;
+use recording::{Recording, recordings};
 
 /// The name of the newest recording.
 pub(super) const LAST: &str = "@last";

@@ -14,7 +14,7 @@ use rustix::fs::StatVfsMountFlags;
 use super::bounded;
 use super::endpoints::is_tls;
 use super::state;
-use crate::transport::{Endpoint, Pin, Setup};
+use transport::{Endpoint, Pin, Setup};
 
 /// The environment variable that holds a bearer token.
 const BEARER: &str = "ACP_RELAY_BEARER";

@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn old_names_are_replaced() {
         for (old, new) in LIMITS {
-            assert!(crate::jsonrpc::limits::Limit::named(new).is_some(), "{new}");
+            assert!(jsonrpc::limits::Limit::named(new).is_some(), "{new}");
             let error = super::super::limits::parse(&format!("{old}=1")).expect_err(old);
             assert!(
                 error.ends_with(&format!("`{old}` is now `{new}`")),

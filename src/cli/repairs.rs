@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::dialect::TranslatorPair;
-use crate::acp::{Checker, Violation, ViolationKind};
-use crate::conversation::{Detection, DialectChoice};
-use crate::dialect::versions::V2_DIALECT;
-use crate::dialect::{DialectError, DialectEvent, FiredRule, Library};
-use crate::jsonrpc::{Frame, Side};
-use crate::recording::lint::Remedy;
+use acp::{Checker, Violation, ViolationKind};
+use conversation::{Detection, DialectChoice};
+use dialect::versions::V2_DIALECT;
+use dialect::{DialectError, DialectEvent, FiredRule, Library};
+use jsonrpc::{Frame, Side};
+use recording::lint::Remedy;
 
 /// The conversation with both sides translated.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 use super::exit;
-use crate::proxy::StopSignals;
+use proxy::StopSignals;
 
 /// Handles SIGTERM, SIGINT and SIGHUP from now on and cancels the tokens of `stop`; SIGHUP notifies
 /// `again` instead if that is given. Errors are printed, and the exit code is returned.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::admin::AdminAddress;
 use super::status_text::render;
 use super::{console, exit, runtime};
-use crate::transport::{Endpoint, EndpointError, HttpClient, NoResponse, Setup};
+use transport::{Endpoint, EndpointError, HttpClient, NoResponse, Setup};
 
 /// How long a response may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

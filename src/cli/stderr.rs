@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::log_redaction::LineRedactor;
 use super::progress;
 use super::rate_limit::LineLimit;
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 /// Most lines in the queue. More are dropped and counted.
 const LINES: usize = 1024;

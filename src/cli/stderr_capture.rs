@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use memchr::memmem::rfind;
 
-use crate::observe::recorder::RecorderHandle;
+use observe::recorder::RecorderHandle;
 
 /// Most bytes that wait. More are recorded as they are: no useful line is longer.
 const MAX_WAITING: usize = 16 << 10;

@@ -10,8 +10,8 @@ use super::config::{self, AgentPart, CheckLevel, Config, ConfigFile, Source};
 use super::dialect::Tables;
 use super::state::StateError;
 use super::{console, endpoints, exit, joined, record};
-use crate::jsonrpc::nearest;
-use crate::transport::Endpoint;
+use jsonrpc::nearest;
+use transport::Endpoint;
 
 /// What a command line has where an agent is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use super::exit;
 use super::local_time::local_time;
 use super::stderr;
-use crate::transport::current_time;
+use transport::current_time;
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

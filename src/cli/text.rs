@@ -6,9 +6,9 @@ use serde::Serializer;
 use serde_json::Value;
 
 use crate::cli::console::Output;
-use crate::jsonrpc::{printable, truncated};
-use crate::recording::patch::Change;
-use crate::recording::show_halves;
+use jsonrpc::{printable, truncated};
+use recording::patch::Change;
+use recording::show_halves;
 
 /// Maximum characters of an excerpt.
 const MAX_EXCERPT: usize = 120;

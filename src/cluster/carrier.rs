@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::counts;
 use super::nats::{Nats, WAITING};
 use super::parts::{Joined, Joiner, Splitter};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::link::{MAX_HEADER, WINDOW};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Frame, Limits};
+use link::{MAX_HEADER, WINDOW};
+use transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
 
 /// Most bytes of parts that wait, besides those of one message: a window, and the acknowledgements.
 const MOST: usize = 2 * WINDOW as usize;

@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use super::gateway::{Gateway, NotOpened};
 use super::request::host_of;
-use crate::auth::Principal;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Limits};
-use crate::link::{Header, Refusal, RefusalCode};
-use crate::transport::{FrameSink, FrameStream, Link};
+use auth::Principal;
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Frame, Limits};
+use link::{Header, Refusal, RefusalCode};
+use transport::{FrameSink, FrameStream, Link};
 
 /// Bytes that are passed on before other work is done.
 const BUDGET: usize = 64 << 10;

@@ -21,11 +21,11 @@ use super::record::{Directory, HostRecord, Placement, VERSION};
 use super::request::{Answer, Request, carrier_subjects, subject};
 use super::session_directory::{SessionDirectory, SessionRecord};
 use super::ticket::{Claims, Purpose, Signer};
-use crate::auth::address::Reach;
-use crate::auth::{ONLY_AGENT, Principal};
-use crate::jsonrpc::{Limits, printable};
-use crate::panics::SharedMutex;
-use crate::transport::{
+use auth::address::Reach;
+use auth::{ONLY_AGENT, Principal};
+use jsonrpc::{Limits, printable};
+use panics::SharedMutex;
+use transport::{
     ConnectFuture, Dial, Endpoint, HttpEndpoint, Link, Links, OpenError, OpenErrorKind, Peer,
     Setup, connect_link, current_time, websocket,
 };

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::ticket::{Claims, Guest};
-use crate::auth::Principal;
+use auth::Principal;
 
 /// Most clients in an answer, which has to fit a message of the servers.
 pub(super) const PAGE: usize = 1024;

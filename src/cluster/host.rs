@@ -23,11 +23,11 @@ use super::request::{Answer, Request, carrier_subjects, is_random, name_part, su
 use super::session_directory::SessionDirectory;
 use super::sessions::OwnedSessions;
 use super::ticket::{Claims, Purpose, Verifier};
-use crate::auth::{ONLY_AGENT, PassSource, Principal};
-use crate::jsonrpc::{Limits, printable};
-use crate::panics::SharedMutex;
-use crate::transport::process::Lease;
-use crate::transport::{
+use auth::{ONLY_AGENT, PassSource, Principal};
+use jsonrpc::{Limits, printable};
+use panics::SharedMutex;
+use transport::process::Lease;
+use transport::{
     AcceptFuture, Endpoint, IncomingLink, Link, LinkPlace, Links, ListenFuture, Listener,
     OpenError, OpenErrorKind, Peer, Setup, Workers, current_time,
 };

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::request::name_part;
-use crate::panics::SharedMutex;
-use crate::transport::{OpenError, OpenErrorKind};
+use panics::SharedMutex;
+use transport::{OpenError, OpenErrorKind};
 
 /// How long an entry of a bucket is valid without a renewal.
 pub(super) const LEASE: Duration = Duration::from_secs(30);

@@ -12,11 +12,11 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::sessions::{Claim, LEAST_STOP, OwnedSessions};
-use crate::auth::Principal;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Limits};
-use crate::transport::process::Lease;
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, SessionClaims, forward};
+use auth::Principal;
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Limits};
+use transport::process::Lease;
+use transport::{FrameSink, FrameStream, Link, LinkError, SessionClaims, forward};
 
 /// Time to report the loss of a session to the client.
 const CLOSING: Duration = Duration::from_secs(20);

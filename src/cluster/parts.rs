@@ -2,7 +2,7 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// Bytes before the content of a part: its number, and what it is.
 const HEAD: usize = 9;

@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
-use crate::transport::{
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
+use transport::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, Presence, PresenceCallback, forward,
 };
 

@@ -27,8 +27,8 @@ use tokio::time::timeout;
 
 use super::nats::{Nats, RENEWAL, entries};
 use super::request::DOT;
-use crate::auth::Principal;
-use crate::transport::OpenError;
+use auth::Principal;
+use transport::OpenError;
 
 /// The bucket of sessions.
 const SESSIONS: &str = "acp_sessions";

@@ -28,9 +28,9 @@ use super::counts;
 use super::nats::{LEASE, RENEWAL};
 use super::record::VERSION;
 use super::session_directory::{SessionDirectory, SessionKey, SessionRecord, owners};
-use crate::auth::Principal;
-use crate::panics::SharedMutex;
-use crate::transport::process::Lease;
+use auth::Principal;
+use panics::SharedMutex;
+use transport::process::Lease;
 
 /// How long an agent may run after its session was renewed, if this process does not end it: SIGKILL
 /// comes 2 s later.

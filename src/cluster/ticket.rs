@@ -16,8 +16,8 @@ use nkeys::KeyPair;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Agents, AuthMethod, Grant, Principal};
-use crate::panics::SharedMutex;
+use auth::{Agents, AuthMethod, Grant, Principal};
+use panics::SharedMutex;
 
 /// How long a ticket is valid, in seconds.
 const VALID: u64 = 30;

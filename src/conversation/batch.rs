@@ -6,8 +6,8 @@
 use super::batch_state::Batch;
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, Id, Kind, Scanned, Side, scan, text};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Frame, Id, Kind, Scanned, Side, scan, text};
 
 /// The most messages in a batch, and batches of a side that wait for answers.
 const MAX_ITEMS: usize = 256;

@@ -1,6 +1,6 @@
 //! The answers to a batch.
 
-use crate::jsonrpc::{Frame, IdBuf};
+use jsonrpc::{Frame, IdBuf};
 
 /// A batch whose answers are collected.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::state::{Cancelled, Conversation};
 use super::summary::SessionHash;
 use super::{Note, Outbox};
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, Side, member};
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Envelope, Frame, Id, Side, member};
 
 /// How long the agent is out of reach before such a request is answered.
 const OUTAGE: Duration = Duration::from_secs(30);

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::Outbox;
 use super::claims_state::{Waiting, session_of};
 use super::state::Conversation;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Side};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Envelope, Frame, Side};
 
 impl Conversation {
     /// Has sessions claimed before messages that name them pass.

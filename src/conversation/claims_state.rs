@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Side, named_session, text, unescaped};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Side, named_session, text, unescaped};
 
 /// Longest name of a session, in bytes.
 const MAX_NAME: usize = 1024;

@@ -7,13 +7,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::dialect::versions::{
-    Negotiation, Step, V2_DIALECT, Version, VersionBridge, VersionPolicies,
-};
-use crate::dialect::{
+use dialect::versions::{Negotiation, Step, V2_DIALECT, Version, VersionBridge, VersionPolicies};
+use dialect::{
     self, DetectedDialect, Detector, DialectError, Library, Program, Translation, Translator, Way,
 };
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Side};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Side};
 
 /// The table of tolerant reading, used for every peer that is not known better.
 const LOOSE: &str = "loose-v1";

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use super::summary::SessionHash;
-use crate::jsonrpc::{Frame, IdBuf};
+use jsonrpc::{Frame, IdBuf};
 
 /// Known sessions that are remembered. At it all are forgotten: their notifications may wait, too.
 const MAX_KNOWN: usize = 4096;

@@ -8,7 +8,7 @@
 use super::state::Conversation;
 use super::summary::SessionHash;
 use super::{Note, Outbox};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
+use jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
 
 /// Open requests that make a session, for each of which is looked with every message. Beyond it
 /// nothing is held.

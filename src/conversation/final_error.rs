@@ -8,10 +8,8 @@ use std::time::Duration;
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{
-    CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan, text, truncated,
-};
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{CloseReason, Envelope, Exit, Frame, Kind, Scanned, Side, scan, text, truncated};
 
 /// Answers that carry the end of what the agent has printed. Others of the same moment only state
 /// that it has ended, so that thousands of open requests do not add up to megabytes.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// Frames that wait, and what they weigh; then the client is not read.
 const MAX_HELD: usize = 64;

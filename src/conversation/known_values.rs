@@ -2,7 +2,7 @@
 //!
 //! What a peer sends becomes one of a few fixed values.
 
-use crate::jsonrpc::names;
+use jsonrpc::names;
 
 /// Makes an enum of known values, with one variant for all others.
 macro_rules! words {

@@ -6,7 +6,7 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use crate::jsonrpc::member;
+use jsonrpc::member;
 
 /// An outage that is shorter is not told.
 const SHORT: Duration = Duration::from_secs(2);

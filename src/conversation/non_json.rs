@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::jsonrpc::{FrameError, FrameFault, IdBuf, printable};
+use jsonrpc::{FrameError, FrameFault, IdBuf, printable};
 
 /// How many of the last bytes are kept.
 const MAX_BYTES: usize = 2 << 10;

@@ -5,12 +5,11 @@
 
 use smallvec::SmallVec;
 
-use crate::dialect::{DialectEvent, FiredRule, MethodName};
-use crate::jsonrpc::{Exit, FrameError, IdBuf, Side};
+use dialect::{DialectEvent, FiredRule, MethodName};
+use jsonrpc::{Exit, FrameError, IdBuf, Side};
 
 /// An event that is counted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Note {
     /// The agent printed a line that is not JSON. It was not forwarded.
     #[error("the agent printed a line of {bytes} bytes that is not JSON; not forwarded")]

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::{MessageSummary, Note};
-use crate::jsonrpc::{CloseReason, Envelope, Frame, Limits, Scanned, Side};
+use jsonrpc::{CloseReason, Envelope, Frame, Limits, Scanned, Side};
 
 /// The actions that wait to be done.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan, unescaped};
-use crate::policy::Decision;
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan, unescaped};
+use policy::Decision;
 
 impl Conversation {
     /// Passes a canonical message on to a side that still receives, if the policy allows it.

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Kind, Role, Scanned, Side, scan};
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Kind, Role, Scanned, Side, scan};
 
 impl Conversation {
     /// Notes that a message of `from` cannot be passed on, and sends an error to the side it

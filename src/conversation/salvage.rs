@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::jsonrpc::{
+use jsonrpc::{
     Envelope, Frame, FrameError, FrameFault, Kind, Role, Scanned, Side, member, pieces, scan, text,
 };
 

@@ -10,11 +10,11 @@ use super::final_error::client_left;
 use super::shutdown_state::{Cause, Step};
 use super::state::Conversation;
 use super::{Command, Note, Outbox};
-use crate::jsonrpc::reply::{self, Delivered};
-use crate::jsonrpc::{CloseReason, Exit, FrameError, Side};
+use jsonrpc::reply::{self, Delivered};
+use jsonrpc::{CloseReason, Exit, FrameError, Side};
 
 /// Longest time for each step of stopping an agent once
-/// [`Limits::drain`](crate::jsonrpc::Limits::drain) is over.
+/// [`Limits::drain`](jsonrpc::Limits::drain) is over.
 const LATE_STEP: Duration = Duration::from_secs(1);
 
 impl Conversation {
@@ -182,7 +182,7 @@ impl Conversation {
     }
 
     /// The relay is asked to stop: nothing new begins, and running turns may end within
-    /// [`Limits::drain`](crate::jsonrpc::Limits::drain). The second call does not wait. `cause` is
+    /// [`Limits::drain`](jsonrpc::Limits::drain). The second call does not wait. `cause` is
     /// [`Cause::Stopped`], or [`Cause::Unrecorded`] when the conversation has to be recorded and
     /// cannot be any more.
     pub fn handle_stop(&mut self, cause: Cause, now: Instant, out: &mut Outbox) {

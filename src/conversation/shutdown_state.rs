@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use crate::jsonrpc::{CloseReason, Exit, Side};
+use jsonrpc::{CloseReason, Exit, Side};
 
 /// Why a conversation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Cause {
     /// The client ended its stream or was lost.
     ClientLeft,

@@ -20,12 +20,12 @@ use super::shutdown_state::Shutdown;
 use super::summary::{SessionHash, Topic, TraceAssigner};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
-use crate::jsonrpc::reply::{self, ErrorSource, Reason};
-use crate::jsonrpc::{
+use jsonrpc::reply::{self, ErrorSource, Reason};
+use jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
     scan,
 };
-use crate::policy::MessagePolicy;
+use policy::MessagePolicy;
 
 /// One conversation: what each side may still do, and which requests are open.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 use super::tokens::{self, Tokens};
 use super::trace_context::TraceContext;
-use crate::jsonrpc::{self, Envelope, Frame, IndexedMember, Kind, Side};
+use jsonrpc::{self, Envelope, Frame, IndexedMember, Kind, Side};
 
 /// The summary of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,6 @@ pub struct SessionHash(u64);
 
 /// The content of a message that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Content {
     /// Nothing that is counted.
     Nothing,

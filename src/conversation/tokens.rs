@@ -1,6 +1,6 @@
 //! The tokens a turn has used, as agents report them with their answer to a prompt.
 
-use crate::jsonrpc::names;
+use jsonrpc::names;
 
 /// A larger number cannot be a token count: it is ignored, so that it spoils no sum.
 const MAX_COUNT: u64 = 1 << 48;

@@ -5,7 +5,7 @@
 //! conversation.
 
 use super::known_values::Method;
-use crate::jsonrpc::{self, Envelope, Frame, IdBuf, Kind};
+use jsonrpc::{self, Envelope, Frame, IdBuf, Kind};
 
 /// Where the W3C trace context is in a message.
 const META: &str = "_meta";
@@ -119,7 +119,7 @@ fn cut(text: std::borrow::Cow<'_, str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jsonrpc::{Limits, Scanned, scan};
+    use jsonrpc::{Limits, Scanned, scan};
 
     #[test]
     fn traceparent_is_inserted_without_other_changes() {

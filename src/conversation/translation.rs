@@ -4,8 +4,8 @@
 
 use super::state::Conversation;
 use super::{Note, Outbox};
-use crate::dialect::{self, DialectEvent, Forward, Translation, Way};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
+use dialect::{self, DialectEvent, Forward, Translation, Way};
+use jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
     /// Takes a message of a side that does not use canonical ACP.

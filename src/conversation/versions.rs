@@ -2,9 +2,9 @@
 
 use super::state::Conversation;
 use super::{Command, Note, Outbox};
-use crate::dialect::versions::Step;
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason, is_own_error};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
+use dialect::versions::Step;
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason, is_own_error};
+use jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
 impl Conversation {
     /// Takes a message while the versions of the two sides are not known.

@@ -9,7 +9,7 @@ use super::methods::method_of;
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::Node;
-use crate::jsonrpc::{Envelope, Frame};
+use jsonrpc::{Envelope, Frame};
 
 /// The value of `params`, `result` or `error`.
 #[derive(Debug)]

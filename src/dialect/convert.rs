@@ -12,7 +12,7 @@ use super::object::object;
 use super::table::{Converter, Way};
 use super::text::{self, JsonType};
 use super::tree::Node;
-use crate::jsonrpc::{Limits, is_json};
+use jsonrpc::{Limits, is_json};
 
 /// The members of a terminal capability, in dialects that list them separately.
 const TERMINAL: [&str; 5] = ["create", "output", "waitForExit", "kill", "release"];

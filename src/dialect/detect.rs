@@ -10,7 +10,7 @@ use super::guard::holds;
 use super::pointer::{JsonPointer, own_pointer};
 use super::table::{Clue, Selector, Table};
 use super::tree::Node;
-use crate::jsonrpc::{Envelope, Frame, Kind, Side};
+use jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// A detected dialect, and the clue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use data_encoding::BASE64_NOPAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// What is encoded in a segment of a URI's path (RFC 3986, section 3.3).
-pub(crate) const PATH_SEGMENT: AsciiSet = {
+pub const PATH_SEGMENT: AsciiSet = {
     let plain = b"-._~!$&'()*+,;=:@";
     let mut set = NON_ALPHANUMERIC.remove(plain[0]);
     let mut at = 1;

@@ -13,11 +13,17 @@ use parking_lot::Mutex;
 
 use super::program::{Program, StackEntry};
 use super::table::{Rule, Table, TableFaults};
-use crate::jsonrpc::nearest;
+use jsonrpc::nearest;
 
 /// The files in `mappings/`, by name: paths and texts. The names lie among the texts: a name that is
 /// not read keeps the text beside it out of memory.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/mappings.rs"));
+
+/// How many tables are built in, and the digest over them.
+pub const TABLES: &str = env!("TABLES");
+
+/// The digest over the built-in tables.
+pub const TABLES_DIGEST: &str = env!("TABLES_DIGEST");
 
 /// Their headers, in the same order.
 const HEADERS: &str = include_str!(concat!(env!("OUT_DIR"), "/headers.json"));
@@ -47,7 +53,6 @@ pub struct Source {
 
 /// A dialect that is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum DialectError {
     /// No table has this name.
     #[error("no dialect is called `{name}`; {}", suggestion(.near, .known))]

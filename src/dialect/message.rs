@@ -7,7 +7,7 @@ use super::object::object;
 use super::pointer::own_pointer;
 use super::text;
 use super::tree::{IndexedObject, Node, ValueRef};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, MEMBER_NAMES};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, MEMBER_NAMES};
 
 /// A member that JSON-RPC does not define: its raw name and value.
 type Extra<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);

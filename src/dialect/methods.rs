@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::jsonrpc::{Envelope, Frame};
+use jsonrpc::{Envelope, Frame};
 
 /// A method's name that outlives its message; a name of the protocol needs no allocation.
 pub type MethodName = Cow<'static, str>;
@@ -30,17 +30,17 @@ pub fn is_known(method: &str) -> bool {
 }
 
 /// The same for a method as it is written between its quotes; `false` when it contains escapes.
-pub(crate) fn is_known_raw(method: &[u8]) -> bool {
+pub fn is_known_raw(method: &[u8]) -> bool {
     method.first() == Some(&b'_') || canonical(method).is_some()
 }
 
 /// Whether the stable v1 protocol has this method.
-pub(crate) fn is_canonical(method: &str) -> bool {
+pub fn is_canonical(method: &str) -> bool {
     canonical(method.as_bytes()).is_some()
 }
 
 /// Whether ACP v1 or v2 has this method, or a built-in table reads it as a notification of an agent.
-pub(crate) fn is_defined(method: &str) -> bool {
+pub fn is_defined(method: &str) -> bool {
     is_canonical(method) || OTHERS.contains(&method)
 }
 

@@ -10,7 +10,7 @@ use super::tree::{Member, Node, ValueRef};
 /// An object with these members. One whose value is `None` or [`Node::Absent`] is left out.
 macro_rules! object {
     ($($name:literal: $value:expr),* $(,)?) => {
-        $crate::dialect::Node::object([$(($name, $crate::dialect::Node::from($value))),*])
+        $crate::Node::object([$(($name, $crate::Node::from($value))),*])
     };
 }
 pub(super) use object;

@@ -8,7 +8,7 @@ use super::memory::{self, ENTRY};
 use super::methods::{MethodName, method_name};
 use super::permission::OfferedOptions;
 use super::text;
-use crate::jsonrpc::IdBuf;
+use jsonrpc::IdBuf;
 
 /// Maximum number of requests in flight that one side's translation follows.
 pub(super) const MAX_OPEN: usize = 1 << 16;

@@ -18,7 +18,7 @@ use super::table::{
     Case, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
     Selector, Slot, Table, Way,
 };
-use crate::jsonrpc::{Envelope, Frame, Kind, Side};
+use jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// One dialect, compiled.
 #[derive(Debug, Default)]

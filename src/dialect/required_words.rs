@@ -12,7 +12,7 @@ use super::pointer::JsonPointer;
 use super::table::{Expect, Guard, Literal};
 use super::text;
 use super::tree::ValueRef;
-use crate::jsonrpc::{Envelope, Frame, MemberIndex, SlotId};
+use jsonrpc::{Envelope, Frame, MemberIndex, SlotId};
 
 /// What all guards of a route require.
 #[derive(Debug)]

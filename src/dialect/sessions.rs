@@ -11,7 +11,7 @@ use hashlink::LinkedHashMap;
 use super::memory::{Remembered, text as capacity};
 use super::text;
 use super::tree::{Node, ValueRef};
-use crate::jsonrpc::{Kind, Side};
+use jsonrpc::{Kind, Side};
 
 const CALLS: usize = 128;
 const FIELD: usize = 16 << 10;

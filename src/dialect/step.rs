@@ -20,7 +20,7 @@ use super::text::JsonType;
 use super::translation::{DialectEvent, Translation};
 use super::translator::Translator;
 use super::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind};
+use jsonrpc::{IdBuf, Kind};
 
 /// Maximum number of messages that a list is split into: each takes more memory than its element,
 /// and all of them exist at the same time.

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) use crate::jsonrpc::text::{
+pub(super) use jsonrpc::text::{
     items, member, members, same_ignoring_case, same_name, string, string_end, unescape,
 };
 

@@ -16,8 +16,8 @@ use super::table::Way;
 use super::translation::{DialectEvent, Forward, Translation};
 use super::translator::{PERMISSION, Translator};
 use super::tree::Node;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Side};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Envelope, Frame, Id, Kind, Side};
 
 /// Cancels a request, which it names in its params.
 const CANCEL_REQUEST: &str = "$/cancel_request";

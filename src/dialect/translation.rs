@@ -9,8 +9,8 @@ use super::message::Message;
 use super::methods::MethodName;
 use super::program::{FiredRule, Layer};
 use super::table::Rule;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, names};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Frame, names};
 
 /// The result for one message.
 #[derive(Clone, Debug, Default)]
@@ -85,12 +85,8 @@ impl fmt::Display for DialectEvent {
 }
 
 impl Translation {
-    pub(crate) fn note(
-        &mut self,
-        what: DialectEvent,
-        rule: Option<String>,
-        detail: impl Into<String>,
-    ) {
+    /// Adds a note of what a rule, if one is named, did or found.
+    pub fn note(&mut self, what: DialectEvent, rule: Option<String>, detail: impl Into<String>) {
         self.notes.push(DialectNote {
             what,
             rule,

@@ -13,7 +13,7 @@ use super::recent::Recent;
 use super::sessions::{Session, Sessions};
 use super::table::{Jsonrpc, PROMPTING, Recall, Selector, SlotScope, Way};
 use super::tree::{Node, ValueRef};
-use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
+use jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
 
 /// The translation for one peer.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::pointer::{JsonPointer, own_names};
 use super::text::{self, JsonType};
-use crate::jsonrpc::{Envelope, Frame, IndexedMember, MemberIndex, SlotId, Span};
+use jsonrpc::{Envelope, Frame, IndexedMember, MemberIndex, SlotId, Span};
 
 /// A value of the tree.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use super::table::{
     Case, Expect, FaultList, Guard, Literal, PROMPTING, Rest, Row, Rule, Selector, Table, Way,
 };
 use super::text;
-use crate::jsonrpc::nearest;
+use jsonrpc::nearest;
 
 /// Maximum depth of rows in rows.
 const MAX_DEPTH: usize = 16;

@@ -15,7 +15,7 @@ use super::table::{Document, Rule, Selector, Table, TableFaults, Way};
 use super::text;
 use super::translation::Translation;
 use super::translator::Translator;
-use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use jsonrpc::{Frame, Limits, Scanned, Side, scan};
 
 /// One case.
 #[derive(Clone, Debug, Deserialize)]

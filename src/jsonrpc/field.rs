@@ -3,7 +3,7 @@
 use super::key::Key;
 
 /// The names of the members that make an envelope, in the order of [`Member`].
-pub(crate) const MEMBER_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+pub const MEMBER_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// The members that make an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use super::IdBuf;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FrameFault {
     /// Not JSON, or not UTF-8.
     #[error("not valid JSON: expected {expected}")]

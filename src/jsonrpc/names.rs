@@ -1,6 +1,7 @@
 //! Enums whose variants have names, for labels, logs and values of messages.
 
 /// Makes such an enum: the names are written once, beside the variants.
+#[macro_export]
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$about:meta])* $variant:ident = $text:literal,)*
@@ -26,5 +27,3 @@ macro_rules! names {
         }
     };
 }
-
-pub(crate) use names;

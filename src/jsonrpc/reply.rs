@@ -203,7 +203,7 @@ impl Reason {
     }
 
     /// The reason for not sending a message that is longer than the relay of `to` takes.
-    pub(crate) fn too_long(to: Side, bytes: usize, limit: usize) -> Self {
+    pub fn too_long(to: Side, bytes: usize, limit: usize) -> Self {
         let what = format!(
             "a message of {bytes} bytes is not sent: the relay of the {to} takes {limit} at most \
              (--limit frame-from-network there)"

@@ -11,7 +11,7 @@ pub struct Span {
 
 impl Span {
     /// From `start` to `end`. Only for texts of less than 4 GiB.
-    pub(crate) fn new(start: usize, end: usize) -> Self {
+    pub fn new(start: usize, end: usize) -> Self {
         let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
             start: narrow(start),

@@ -203,7 +203,7 @@ pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// [`unescape`], which replaces what has no text.
-pub(crate) fn unescaped(raw: &[u8]) -> Cow<'_, str> {
+pub fn unescaped(raw: &[u8]) -> Cow<'_, str> {
     unescape(raw).unwrap_or_else(|| String::from_utf8_lossy(raw))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// Messages for which an idle buffer has room.
 const SMALL: usize = 16;

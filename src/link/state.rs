@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::replay_buffer::{Exhausted, ReplayBuffer, WrongAck};
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// An acknowledgement is due after so many messages, so many bytes, or so long, whichever is first.
 const ACK_FRAMES: u32 = 32;

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::header::{Hello, Refusal, RefusalCode, ResumeKey, Welcome};
-use crate::auth::{AuthMethod, Digest, Principal};
+use auth::{AuthMethod, Digest, Principal};
 
 /// The version of the protocol.
 const VERSION: u32 = 1;

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use super::{Event, Observer};
-use crate::conversation::Note;
-use crate::jsonrpc::Side;
+use conversation::Note;
+use jsonrpc::Side;
 
 /// The counts of one conversation; the observer that counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct RuleCounts(pub(super) Vec<RuleCount>);
 pub struct RuleCount {
     /// The side that uses it.
     pub side: Side,
-    /// `translated`, or the event, as [`crate::conversation::DialectEvent`] names it.
+    /// `translated`, or the event, as [`conversation::DialectEvent`] names it.
     pub what: &'static str,
     /// The dialect, or the table of the rule that translated.
     pub dialect: String,

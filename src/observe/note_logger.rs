@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Event, Observer};
-use crate::conversation::{DialectEvent, Note, V2_DIALECT};
+use conversation::{DialectEvent, Note, V2_DIALECT};
 
 /// How many notes of one name a conversation logs; further ones are logged at the level debug.
 const MAX_LOGGED: u64 = 10;

@@ -3,12 +3,11 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::conversation::{Cause, MessageSummary, Needs, Note};
-use crate::jsonrpc::{Envelope, Frame, Side};
+use conversation::{Cause, MessageSummary, Needs, Note};
+use jsonrpc::{Envelope, Frame, Side};
 
 /// Something that happened in a conversation.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub enum Event<'a> {
     /// A frame was received from a side.
     Received(Side, &'a Frame),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::task::{Context, Poll};
 
 use super::{Counts, Event, Observer};
-use crate::conversation::{Needs, TraceAssigner};
+use conversation::{Needs, TraceAssigner};
 
 /// The observers of one conversation.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Hides capabilities that the policy would deny from the other side's announcements.
 
-use crate::dialect::MessageBody;
+use dialect::MessageBody;
 
 /// Where a client states its capabilities in v1, and in v2.
 const STATED: [&str; 2] = ["clientCapabilities", "capabilities"];

@@ -8,9 +8,9 @@ use super::path_fields::PathFields;
 use super::path_map::PathMap;
 use super::roots::{Disk, SessionRoots};
 use super::rules::PolicyRules;
-use crate::dialect::MessageBody;
-use crate::jsonrpc::text::{members, same_ignoring_case, same_name};
-use crate::jsonrpc::{Envelope, Frame, Kind, MEMBER_NAMES, Side};
+use dialect::MessageBody;
+use jsonrpc::text::{members, same_ignoring_case, same_name};
+use jsonrpc::{Envelope, Frame, Kind, MEMBER_NAMES, Side};
 
 /// The prefix of calls that read or write a file.
 const FILES: &str = "fs/";

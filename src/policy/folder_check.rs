@@ -3,8 +3,8 @@
 //! A client on another machine names a folder of its own. An agent that works on the files of its
 //! machine would create it, or report the fault much later and in other words.
 
-use crate::dialect::MessageBody;
-use crate::jsonrpc::{Envelope, Frame};
+use dialect::MessageBody;
+use jsonrpc::{Envelope, Frame};
 
 /// The member of `initialize` with which the client's relay announces that the agent uses the
 /// client's files, and its value. It is not passed on.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
-use crate::dialect::PATH_SEGMENT;
+use dialect::PATH_SEGMENT;
 
 /// The syntax of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -45,7 +45,7 @@ mod tests {
         let fields = PathFields::canonical();
         for method in fields.params.keys().chain(fields.result.keys()) {
             // Forking is not stable yet.
-            let known = crate::dialect::is_known(method) || method == "session/fork";
+            let known = dialect::is_known(method) || method == "session/fork";
             assert!(known, "{method}");
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::path::Path;
-use crate::jsonrpc::Side;
+use jsonrpc::Side;
 
 /// Pairs of folders on two machines with the same content.
 #[derive(Clone, Debug, Default)]

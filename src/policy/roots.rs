@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use hashlink::LinkedHashMap;
 
-use crate::jsonrpc::{Id, PendingRequests};
+use jsonrpc::{Id, PendingRequests};
 
 /// Most sessions, and requests for new ones, that are remembered. Beyond it the oldest is dropped
 /// and has no access to files any more.

@@ -8,8 +8,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::dialect;
-
 /// The requests that ACP defines for clients, except those that run commands.
 const REQUESTS: [&str; 4] = [
     "session/request_permission",

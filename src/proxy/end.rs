@@ -1,8 +1,8 @@
 //! The outcome of a conversation. It is not an error: all conversations end.
 
-use crate::conversation::Cause;
-use crate::jsonrpc::Exit;
-use crate::observe::Counts;
+use conversation::Cause;
+use jsonrpc::Exit;
+use observe::Counts;
 
 /// The outcome of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

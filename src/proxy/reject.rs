@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{CloseReason, Envelope, Frame, Kind, Limits, Scanned, scan};
-use crate::transport::{Link, LinkError};
+use jsonrpc::framing::Decoded;
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{CloseReason, Envelope, Frame, Kind, Limits, Scanned, scan};
+use transport::{Link, LinkError};
 
 /// Time a client has to send its first request, and to take the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);

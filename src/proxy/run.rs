@@ -13,14 +13,14 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::timer::Timer;
 use super::writer::{Writer, Written};
 use super::{ConnectRefusal, End};
-use crate::conversation::{Cause, Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Limits, Side};
-use crate::link::Retention;
-use crate::observe::{Event, Observers};
-use crate::panics::{self, Place};
-use crate::policy::MessagePolicy;
-use crate::transport::{
+use conversation::{Cause, Command, Conversation, DialectOptions, LinkTraits, Note, Outbox};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Frame, Limits, Side};
+use link::Retention;
+use observe::{Event, Observers};
+use panics::{self, Place};
+use policy::MessagePolicy;
+use transport::{
     FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, SessionClaims, StopStep,
 };
 

@@ -2,10 +2,10 @@
 
 use std::task::{Context, Poll};
 
-use crate::conversation::Outbox;
-use crate::jsonrpc::Side;
-use crate::observe::{Event, Observers};
-use crate::transport::{FrameSink, LinkError};
+use conversation::Outbox;
+use jsonrpc::Side;
+use observe::{Event, Observers};
+use transport::{FrameSink, LinkError};
 
 /// One side's sink and its state.
 pub(super) struct Writer {

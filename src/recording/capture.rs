@@ -20,8 +20,8 @@ use super::expand::{expand, needs_expanding, one_line};
 use super::files::open_source;
 use super::surrogates::{decode_bytes, encode_bytes};
 use super::{EventKind, Parsed, Payload, SegmentSource};
-use crate::jsonrpc::text::member;
-use crate::jsonrpc::{Frame, Kind, Side};
+use jsonrpc::text::member;
+use jsonrpc::{Frame, Kind, Side};
 
 /// Limit of a line in bytes: the default limit of a message, and a little for the members of a
 /// capture. Bytes beyond it are skipped.

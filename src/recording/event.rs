@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::seconds::{self, signed_seconds};
-use crate::jsonrpc::{Kind, Limits, Side, is_json};
+use jsonrpc::{Kind, Limits, Side, is_json};
 
 /// The version of the format that is written.
 pub const VERSION: u64 = 1;
@@ -100,7 +100,6 @@ pub struct Stamp {
 /// are written and read by `write` and `parse`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum EventKind {
     /// `msg`: a frame was received from or sent to one side.
     #[serde(skip)]

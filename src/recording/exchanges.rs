@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::event::{Message, RecordedEvent};
 use super::view::View;
-use crate::jsonrpc::{Id, Kind, PendingRequests, Side};
+use jsonrpc::{Id, Kind, PendingRequests, Side};
 
 /// The requests of a conversation, in the order they were seen.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Limits, is_json};
+use jsonrpc::{Limits, is_json};
 
 /// Bytes at the beginning of a file that decide whether it has to be expanded.
 const HEAD: usize = 4096;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::event::{Message, RecordedEvent};
 use super::exchanges::Exchange;
-use crate::jsonrpc::{Kind, Side};
+use jsonrpc::{Kind, Side};
 
 /// Maximum number of tool calls without an end that are kept.
 const MAX_OPEN: usize = 10_000;

@@ -27,7 +27,6 @@ const MAX_LINES: usize = 64;
 
 /// Why a file cannot be read as a recording.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum NotRecording {
     /// It cannot be read.
     #[error("{0}")]

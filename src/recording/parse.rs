@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::event::{EventKind, Header, Message, Payload, RecordedEvent, VERSION};
 use super::seconds;
 use super::write::{TAIL, checksum};
-use crate::jsonrpc::text::members;
-use crate::jsonrpc::{Kind, Side};
+use jsonrpc::text::members;
+use jsonrpc::{Kind, Side};
 
 /// The latest time of an event, in microseconds since the recording began: a century.
 const MAX_TIME: u64 = 100 * 366 * 24 * 60 * 60 * 1_000_000;
@@ -48,7 +48,6 @@ impl Parsed {
 
 /// What is wrong with a line, or with its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum LineError {
     /// It has no line break: the writer was interrupted.
     #[error("the last line is torn after {bytes} bytes; what came before it is whole")]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::jsonrpc::Side;
+use jsonrpc::Side;
 
 /// Maximum characters of a name.
 const MAX_NAME: usize = 80;

@@ -52,10 +52,7 @@ pub(super) fn digits(out: &mut Vec<u8>, value: u64) {
 pub(super) mod signed_seconds {
     use super::*;
 
-    pub(in crate::recording) fn serialize<S: Serializer>(
-        micros: &i64,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(micros: &i64, to: S) -> Result<S::Ok, S::Error> {
         let sign = if *micros < 0 { "-" } else { "" };
         let raw = raw(sign, micros.unsigned_abs()).map_err(ser::Error::custom)?;
         raw.serialize(to)
@@ -65,9 +62,7 @@ pub(super) mod signed_seconds {
         clippy::cast_possible_truncation,
         reason = "the cast saturates, and no clock jumps that far"
     )]
-    pub(in crate::recording) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<i64, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
         // Of a tagged enum, no raw text is left; a double is exact for 285 years.
         Ok((f64::deserialize(from)? * 1e6).round() as i64)
     }

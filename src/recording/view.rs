@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{EventKind, Message, Passed, RecordedEvent};
-use crate::jsonrpc::Side;
+use jsonrpc::Side;
 
 /// A point of view on a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

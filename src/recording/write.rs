@@ -7,7 +7,7 @@
 use super::event::{EventKind, Header, Message, Payload, VERSION};
 pub use super::event::{Stamp, fits_line};
 use super::seconds::{self, digits};
-use crate::jsonrpc::{Kind, Side};
+use jsonrpc::{Kind, Side};
 
 /// Bytes of a line after its last member before the checksum: `,"crc":"01234567"}`.
 pub(super) const TAIL: usize = 18;

@@ -12,9 +12,9 @@ use super::{
     AcceptFuture, BoxFuture, Endpoint, IncomingLink, Link, LinkError, Listener, OpenError,
     OpenErrorKind, Setup, clock, open_error,
 };
-use crate::auth::{Credentials, RejectReason};
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{CloseReason, Id};
+use auth::{Credentials, RejectReason};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{CloseReason, Id};
 
 /// Time limit for sending the error to a rejected client.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(1);

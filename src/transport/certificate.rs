@@ -14,9 +14,9 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::{Endpoint, OpenError, Tls, tls};
-use crate::auth::Certificate;
-use crate::jsonrpc::printable;
-use crate::panics::SharedMutex;
+use auth::Certificate;
+use jsonrpc::printable;
+use panics::SharedMutex;
 
 /// Longest name of a client that is accepted, in bytes.
 const MAX_NAME: usize = 256;

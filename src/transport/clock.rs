@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use crate::auth::Now;
+use auth::Now;
 
 /// The current time, by the monotonic clock and since 1970.
 #[must_use]

@@ -5,7 +5,7 @@ use std::io;
 
 use super::link::LinkError;
 use super::open_error;
-use crate::jsonrpc::{CloseReason, printable};
+use jsonrpc::{CloseReason, printable};
 
 /// The close code for a client whose credentials are no longer valid; private to the relay.
 const UNAUTHORIZED: u16 = 4401;

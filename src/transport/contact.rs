@@ -7,7 +7,7 @@ use super::{Endpoint, Links, Setup};
 
 impl Contact {
     /// That of a server.
-    pub(in crate::transport) fn of(to: &Endpoint, setup: &Setup) -> Self {
+    pub(crate) fn of(to: &Endpoint, setup: &Setup) -> Self {
         let headers = setup.request_headers.headers.iter();
         let headers = headers.filter_map(|(name, value)| {
             let value = value.to_str().ok()?;
@@ -23,7 +23,7 @@ impl Contact {
     }
 
     /// With these in place of the cookies that were configured.
-    pub(in crate::transport) fn with_cookies(mut self, cookies: Option<HeaderValue>) -> Self {
+    pub(crate) fn with_cookies(mut self, cookies: Option<HeaderValue>) -> Self {
         let cookies = cookies.and_then(|value| Some(value.to_str().ok()?.to_owned()));
         if let Some(cookies) = cookies {
             self.headers.retain(|(name, _)| name != COOKIE.as_str());
@@ -36,7 +36,7 @@ impl Contact {
     ///
     /// # Errors
     /// It is not what [`Contact::of`] has made.
-    pub(in crate::transport) fn read(self) -> Result<(Endpoint, Setup), String> {
+    pub(crate) fn read(self) -> Result<(Endpoint, Setup), String> {
         let to = self.to.parse().map_err(|error| format!("{error}"))?;
         let mut setup = Setup {
             links: Some(Links::default().into()),

@@ -17,12 +17,11 @@ pub use ssh_endpoint::SshEndpoint;
 
 use self::authority::{Bracketed, authority_parts};
 use super::replay::ReplayAddress;
-use crate::auth::origin::is_loopback_host;
-use crate::jsonrpc::nearest;
+use auth::origin::is_loopback_host;
+use jsonrpc::nearest;
 
 /// The address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Endpoint {
     /// The relay's own stdin and stdout: `stdio:`.
     Stdio,

@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use crate::auth::Principal;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Exit, Frame, FrameError};
+use auth::Principal;
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Exit, Frame, FrameError};
 
 /// One live connection to one side.
 pub struct Link {
@@ -64,7 +64,7 @@ pub struct Peer {
 
 impl Link {
     /// A link of these parts.
-    pub(crate) fn new(
+    pub fn new(
         peer: Peer,
         rx: impl FrameStream + 'static,
         tx: impl FrameSink + 'static,
@@ -81,26 +81,26 @@ impl Link {
     }
 
     /// The next item from the peer.
-    pub(crate) async fn receive(&mut self) -> Option<Result<Decoded, LinkError>> {
+    pub async fn receive(&mut self) -> Option<Result<Decoded, LinkError>> {
         poll_fn(|cx| self.rx.poll_next(cx)).await
     }
 
     /// Sends a frame and waits until it is flushed.
-    pub(crate) async fn send(&mut self, frame: Frame) -> Result<(), LinkError> {
+    pub async fn send(&mut self, frame: Frame) -> Result<(), LinkError> {
         poll_fn(|cx| self.tx.poll_ready(cx)).await?;
         self.tx.start_send(frame)?;
         poll_fn(|cx| self.tx.poll_flush(cx)).await
     }
 
     /// Ends the stream to the peer.
-    pub(crate) async fn close(&mut self, why: CloseReason) -> Result<(), LinkError> {
+    pub async fn close(&mut self, why: CloseReason) -> Result<(), LinkError> {
         poll_fn(|cx| self.tx.poll_close(cx, why)).await
     }
 }
 
 impl Peer {
     /// A program of which only the address is known.
-    pub(crate) const fn remote(name: String, half_close: bool) -> Self {
+    pub const fn remote(name: String, half_close: bool) -> Self {
         Self {
             name,
             half_close,
@@ -228,7 +228,6 @@ pub enum StopStep {
 
 /// An error of a link.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum LinkError {
     /// An error of the operating system or of the peer's transport.
     #[error("{context}: {source}")]
@@ -372,7 +371,7 @@ impl LinkError {
     }
 
     /// The peer can be sent nothing any more.
-    pub(crate) fn broken_pipe(context: &'static str) -> Self {
+    pub fn broken_pipe(context: &'static str) -> Self {
         let source = io::ErrorKind::BrokenPipe.into();
         Self::Io { context, source }
     }

@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, Inherited, Launch, Link, OpenError, RequestHeaders};
 use super::{Links, Pin as Fingerprint, Worker, Workers};
-use crate::auth::address::Reach;
-use crate::auth::{Gate, LocalKey};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::framing::Framing;
+use auth::address::Reach;
+use auth::{Gate, LocalKey};
+use jsonrpc::Limits;
+use jsonrpc::framing::Framing;
 
 /// A future that owns what it needs, or borrows for `'a`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

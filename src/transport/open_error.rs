@@ -12,7 +12,7 @@ use super::Endpoint;
 /// The message for a refused connection.
 pub(super) const REFUSED: &str = "nothing listens there (connection refused)";
 /// The remedy for a server that answers 401 or 403.
-pub(crate) const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
+pub const CHECK_TOKEN: &str = "Check the token (--bearer-file; its host makes a new one: acp-relay token new), and what else \
      the server asks for";
 
 /// Why an endpoint could not be opened: what happened, where, and what to do.
@@ -30,7 +30,6 @@ pub struct OpenError {
 
 /// Kinds of [`OpenError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum OpenErrorKind {
     /// The endpoint cannot be used here (sysexits 64).
     Usage,
@@ -62,11 +61,7 @@ impl fmt::Display for OpenError {
 
 impl OpenError {
     /// An error of `endpoint`; `what` is a clause.
-    pub(crate) fn new(
-        kind: OpenErrorKind,
-        endpoint: impl fmt::Display,
-        what: impl Into<String>,
-    ) -> Self {
+    pub fn new(kind: OpenErrorKind, endpoint: impl fmt::Display, what: impl Into<String>) -> Self {
         Self {
             kind,
             endpoint: endpoint.to_string(),
@@ -76,7 +71,7 @@ impl OpenError {
     }
 
     /// What happened and what to do, without the address.
-    pub(crate) fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         match &self.remedy {
             Some(remedy) => format!("{}. {remedy}", self.what),
             None => self.what.clone(),
@@ -90,13 +85,13 @@ impl OpenError {
 
     /// Adds the remedy, as a sentence without its full stop.
     #[must_use]
-    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
     /// A transport was given an endpoint of another one.
-    pub(crate) fn wrong_scheme(endpoint: &Endpoint) -> Self {
+    pub fn wrong_scheme(endpoint: &Endpoint) -> Self {
         let what = "this transport does not serve that scheme";
         Self::new(OpenErrorKind::Usage, endpoint, what)
     }

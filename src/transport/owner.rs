@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 const OVERFLOW_USER: u32 = 65_534;
 
 /// The user of the socket with the local address `near` and the remote address `far`.
-pub(crate) fn of_socket(near: SocketAddr, far: SocketAddr) -> Option<u32> {
+pub fn of_socket(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     #[cfg(target_os = "linux")]
     match diag::user(canonical(near), canonical(far)) {
         Ok(user) => return user.filter(|user| *user != OVERFLOW_USER),

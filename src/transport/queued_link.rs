@@ -2,25 +2,32 @@
 //! conversation itself.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::task::{Context, Poll, ready};
 
 use super::{CloseReason, FrameSink, FrameStream, LinkError};
-use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::Decoded;
+use jsonrpc::Frame;
+use jsonrpc::framing::Decoded;
 
 /// The two halves of a link, and the frames to send.
-pub(crate) struct QueuedLink {
+pub struct QueuedLink {
     rx: Box<dyn FrameStream>,
     tx: Box<dyn FrameSink>,
     /// Frames to send.
-    pub(crate) queue: VecDeque<Frame>,
+    pub queue: VecDeque<Frame>,
     /// The stream to the peer was closed.
     closed: bool,
 }
 
+impl fmt::Debug for QueuedLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueuedLink").finish_non_exhaustive()
+    }
+}
+
 impl QueuedLink {
     /// Sends and receives on these halves of a link.
-    pub(crate) fn new(rx: Box<dyn FrameStream>, tx: Box<dyn FrameSink>) -> Self {
+    pub fn new(rx: Box<dyn FrameStream>, tx: Box<dyn FrameSink>) -> Self {
         Self {
             rx,
             tx,
@@ -32,7 +39,7 @@ impl QueuedLink {
     /// The next frame; meanwhile the queue is sent, and the stream to the peer then closed for the
     /// reason `closes`. `None` when the peer has ended its stream or is lost. Without `reads`, only
     /// whether it is lost.
-    pub(crate) fn poll(
+    pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
         closes: Option<CloseReason>,

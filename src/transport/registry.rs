@@ -9,7 +9,7 @@ use super::{AddedTransport, http, process, replay, ssh, stdio, tcp, unix, websoc
 use super::{
     Endpoint, HttpEndpoint, HttpProtocol, Link, Listener, OpenError, OpenErrorKind, Setup,
 };
-use crate::link::Backoff;
+use link::Backoff;
 
 /// For how long a link is tried to be opened whose first connection was lost.
 const REOPENED: Duration = Duration::from_secs(10);

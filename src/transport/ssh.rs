@@ -36,7 +36,7 @@ use super::{
     Endpoint, Exit, FrameStream, Launch, Link, LinkError, LinkGuard, OpenError, OpenErrorKind,
     Peer, Setup, SshEndpoint, forward, stream,
 };
-use crate::jsonrpc::framing::{Decoded, Framing};
+use jsonrpc::framing::{Decoded, Framing};
 
 /// The line by which the other machine says that the messages begin.
 pub const READY: &str = "acp-relay over-ssh 1";
@@ -89,7 +89,7 @@ pub(super) fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
 }
 
 /// Connects to the agent; by a resumable link if the other machine has one.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     to: &Endpoint,
     at: &SshEndpoint,
     setup: &Setup,
@@ -117,7 +117,7 @@ pub(super) async fn connect(
 }
 
 /// Opens a connection for a link of an earlier process, without a question to the user.
-pub(super) async fn connect_carrier(
+pub(crate) async fn connect_carrier(
     to: &Endpoint,
     at: &SshEndpoint,
     setup: &Setup,

@@ -23,7 +23,7 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 struct Once(Option<Setup>);
 
 /// The link over stdin and stdout, to the agent.
-pub(super) fn connect(setup: &Setup) -> Result<Link, OpenError> {
+pub(crate) fn connect(setup: &Setup) -> Result<Link, OpenError> {
     take()?;
     link(setup)
 }

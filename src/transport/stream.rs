@@ -16,8 +16,8 @@ pub use read::Reader;
 pub(super) use read::{Opening, Room};
 pub use write::Writer;
 
-use crate::link::MAX_HEADER;
-use crate::transport::{Link, Peer, Setup};
+use crate::{Link, Peer, Setup};
+use link::MAX_HEADER;
 
 /// Makes the two halves of a link. `max` is the longest message the peer may send, in bytes.
 pub fn halves<R, W>(reader: R, writer: W, max: usize, setup: &Setup) -> (Reader<R>, Writer<W>)

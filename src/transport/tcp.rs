@@ -25,14 +25,14 @@ use tokio::time::timeout;
 use super::admission::{StreamListener, admit};
 use super::{Endpoint, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, Setup};
 use super::{open_error, owner, stream};
-use crate::auth::{Credentials, Gate, Reachability};
-use crate::jsonrpc::Limits;
+use auth::{Credentials, Gate, Reachability};
+use jsonrpc::Limits;
 
 /// Shortest keepalive time of the system.
 const MIN_KEEPALIVE: Duration = Duration::from_secs(1);
 
 /// Connects to `tcp://HOST:PORT`.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     to: &Endpoint,
     host: &str,
     port: u16,
@@ -117,7 +117,7 @@ pub(super) async fn dial(
 }
 
 /// Binds a listening socket and returns its port.
-pub(super) async fn bind(
+pub(crate) async fn bind(
     at: &Endpoint,
     host: &str,
     port: u16,

@@ -34,7 +34,7 @@ use super::{
     Endpoint, FrameStream, IncomingLink, Link, Listener, OpenError, OpenErrorKind, Peer, PeerKind,
     Setup, forward,
 };
-use crate::auth::{Credentials, Reachability};
+use auth::{Credentials, Reachability};
 
 /// Connections that the system queues until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -45,7 +45,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_RETRY: Duration = Duration::from_millis(5);
 
 /// Its file is dropped first: while the socket still listens, no other relay replaces the file.
-type Bound = StreamListener<(SocketFile, UnixListener, Arc<Semaphore>)>;
+pub(crate) type Bound = StreamListener<(SocketFile, UnixListener, Arc<Semaphore>)>;
 
 /// What a client sends. A client that only ends its stream still reads; one that is gone, with or
 /// without its process, may have lost its own connection.
@@ -59,7 +59,7 @@ pub struct SocketFile {
 }
 
 /// Connects to `unix:PATH`.
-pub(super) async fn connect(to: &Endpoint, path: &Path, setup: &Setup) -> Result<Link, OpenError> {
+pub(crate) async fn connect(to: &Endpoint, path: &Path, setup: &Setup) -> Result<Link, OpenError> {
     let stream = dial(to, path, setup).await?;
     let peer = stream.peer_cred().map(|peer| peer.uid());
     let is_own = peer.is_ok_and(|user| user == geteuid().as_raw());

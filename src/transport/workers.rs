@@ -28,7 +28,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 /// Minimum of the workers' upper bound; on larger machines it is two for each processor.
 const MIN_WORKERS: usize = 16;
@@ -89,7 +89,7 @@ impl Workers {
     }
 
     /// The least loaded worker, for a new client.
-    pub(crate) fn pick(&self) -> Worker {
+    pub fn pick(&self) -> Worker {
         let Some(pool) = &self.0 else {
             return Worker::current();
         };
@@ -114,7 +114,7 @@ impl Workers {
 
 impl Worker {
     /// The worker of this thread; outside of workers, the current runtime.
-    pub(crate) fn current() -> Self {
+    pub fn current() -> Self {
         let worker = CURRENT.with(|current| current.get().cloned());
         worker.unwrap_or_else(|| Self {
             runtime: Handle::current(),

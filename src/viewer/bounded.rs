@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _};
 
-use crate::recording::{Entry, Recording, SegmentReader, open};
+use recording::{Entry, Recording, SegmentReader, open};
 
 /// Passes the lines in the first `most` (unpacked) bytes of a recording to `visit`, each with the
 /// index of its segment, until it returns false. Returns whether these were all.

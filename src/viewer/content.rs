@@ -7,8 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::index::{Index, Item};
-use crate::recording::lint::Finding;
-use crate::recording::{SegmentReader, SegmentSource};
+use recording::lint::Finding;
+use recording::{SegmentReader, SegmentSource};
 
 /// Bytes that are read at a time when a whole recording is searched.
 const BLOCK: u64 = 1 << 20;

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::acp::Schema;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::figures::{Figures, update_kind};
-use crate::recording::lint::{Finding, RULES};
-use crate::recording::{
+use acp::Schema;
+use jsonrpc::{Kind, Side};
+use recording::figures::{Figures, update_kind};
+use recording::lint::{Finding, RULES};
+use recording::{
     Entry, EventKind, ExchangeAnswer, Exchanges, Header, Message, Parsed, RecordedEvent, View,
 };
 

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::content::Content;
 use super::reader_thread;
 use super::search::Searches;
-use crate::recording::{NotRecording, PACKED, PLAIN, Recording, open, recordings};
+use recording::{NotRecording, PACKED, PLAIN, Recording, open, recordings};
 
 /// Maximum number of recordings kept open.
 const MAX_OPEN: usize = 4;

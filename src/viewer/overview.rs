@@ -22,10 +22,10 @@ use super::bounded::each_line;
 use super::index::Index;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
-use crate::jsonrpc::{Kind, Side};
-use crate::panics::{self, Place};
-use crate::recording::lint::Linter;
-use crate::recording::{
+use jsonrpc::{Kind, Side};
+use panics::{self, Place};
+use recording::lint::Linter;
+use recording::{
     Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, peer_name, unix_micros,
 };
 

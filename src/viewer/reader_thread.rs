@@ -11,9 +11,9 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::content::{Content, Progress};
-use crate::panics::{self, Place};
-use crate::recording::lint::Linter;
-use crate::recording::{Entry, Parsed, Recording, Tail, is_locked, open, unix_micros};
+use panics::{self, Place};
+use recording::lint::Linter;
+use recording::{Entry, Parsed, Recording, Tail, is_locked, open, unix_micros};
 
 /// Time between two polls at the end of a recording.
 const POLL_INTERVAL: Duration = Duration::from_millis(150);

@@ -40,11 +40,11 @@ use super::overview::Overview;
 use super::rows::Query;
 use super::side_by_side::compare;
 use super::{page, rows, search_all};
-use crate::acp::Schema;
-use crate::auth::origin::OriginPolicy;
-use crate::panics::{self, Place};
-use crate::recording::filter::Filter;
-use crate::transport::http::answer;
+use acp::Schema;
+use auth::origin::OriginPolicy;
+use panics::{self, Place};
+use recording::filter::Filter;
+use transport::http::answer;
 
 /// How long a page that waits for news is kept waiting.
 const LONG_POLL: Duration = Duration::from_secs(20);

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use super::index::{Class, Index, Item, item_at};
 use super::library::OpenRecording;
-use crate::jsonrpc::Side;
-use crate::recording::filter::Filter;
-use crate::recording::lint::Finding;
-use crate::recording::rfc3339;
-use crate::recording::write;
-use crate::recording::{EventKind, Exchange, Header, Parsed, Payload, parse_line};
+use jsonrpc::Side;
+use recording::filter::Filter;
+use recording::lint::Finding;
+use recording::rfc3339;
+use recording::write;
+use recording::{EventKind, Exchange, Header, Parsed, Payload, parse_line};
 
 /// Chunks of a run that are read for its text.
 const MAX_CHUNKS: usize = 24;

@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 use super::content::Content;
 use super::index::{Class, Index, Item};
-use crate::recording::filter::{DerivedFields, Field, Filter};
-use crate::recording::{Parsed, parse_line};
+use recording::filter::{DerivedFields, Field, Filter};
+use recording::{Parsed, parse_line};
 
 /// Time that one request may search.
 const TIME_BUDGET: Duration = Duration::from_millis(120);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::bounded::each_line;
-use crate::recording::filter::{DerivedFields, Field, Filter};
-use crate::recording::{Annotations, EventKind, Parsed, Recording};
+use recording::filter::{DerivedFields, Field, Filter};
+use recording::{Annotations, EventKind, Parsed, Recording};
 
 /// Bytes of a recording that are searched.
 const MAX_READ: u64 = 256 << 20;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use super::bounded::each_line;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::canonical::{Pair, Step, Steps, side_by_side};
-use crate::recording::{Header, Parsed, RecordedEvent, Recording, View, ViewFilter, patch};
+use jsonrpc::{Kind, Side};
+use recording::canonical::{Pair, Step, Steps, side_by_side};
+use recording::{Header, Parsed, RecordedEvent, Recording, View, ViewFilter, patch};
 
 /// Maximum bytes of each recording.
 const MAX_READ: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use acp_relay::dialect::Forward;
+use acp_relay::dialect::{Forward, Translator};
 use acp_relay::jsonrpc::Side;
 use criterion::{Criterion, Throughput};
 
@@ -21,7 +21,7 @@ pub(super) fn unmatched(c: &mut Criterion) {
             b.iter(|| agent.read(black_box(&sample.frame), &sample.at));
         });
     }
-    let mut client = acp_relay::dialect::Translator::new(
+    let mut client = Translator::new(
         Side::Client,
         samples::library(0).program("loose-v1").expect("built in"),
     );
@@ -79,7 +79,7 @@ pub(super) fn tables(c: &mut Criterion) {
     for count in [1, 100] {
         let library = samples::library(count);
         let program = library.program("elephant").expect("it is built in");
-        let mut agent = acp_relay::dialect::Translator::new(Side::Agent, program);
+        let mut agent = Translator::new(Side::Agent, program);
         let sample = samples::chunk(240);
         group.bench_function(format!("unmatched, {}", library.tables().len()), |b| {
             b.iter(|| agent.read(black_box(&sample.frame), &sample.at));

@@ -17,7 +17,7 @@ fn the_version_has_the_commit_and_the_tables() {
     let mut lines = text.lines();
     let name = concat!("acp-relay ", env!("CARGO_PKG_VERSION"));
     assert!(lines.next().unwrap().starts_with(name), "{text}");
-    let tables = acp_relay::dialect::Library::builtin_files().count();
+    let tables = dialect::Library::builtin_files().count();
     let expected = format!("{tables} mapping tables, digest ");
     assert!(lines.next().unwrap().starts_with(&expected), "{text}");
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::error::RpcError;
 use super::interrupt::ELICITATION;
 use super::search::AgentFilter;
-use crate::jsonrpc::reply::OWN_CODES;
+use jsonrpc::reply::OWN_CODES;
 
 /// What the descriptors of all agents have in common.
 const DESCRIPTOR: &str = include_str!("agent_descriptor.json");

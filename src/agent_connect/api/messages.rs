@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// The `params` of `initialize`. An Agent Connect client offers no files and no terminals;
 /// questions become interrupts.

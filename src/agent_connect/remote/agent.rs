@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::find_agent::find_agent;
 use super::server::RemoteServer;
-use crate::agent_connect::api::descriptor::Descriptor;
-use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::agent_connect::api::interrupt::Permissions;
-use crate::agent_connect::api::messages;
-use crate::agent_connect::api::run::Interrupt;
-use crate::agent_connect::api::sent_content::SentContent;
-use crate::agent_connect::local_link::OwnRequests;
-use crate::jsonrpc::{Frame, reply};
+use crate::api::descriptor::Descriptor;
+use crate::api::error::{RpcError, RpcResult};
+use crate::api::interrupt::Permissions;
+use crate::api::messages;
+use crate::api::run::Interrupt;
+use crate::api::sent_content::SentContent;
+use crate::local_link::OwnRequests;
+use jsonrpc::{Frame, reply};
 
 /// A remote agent and its sessions with one client.
 pub(super) struct RemoteAgent {

@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use super::agent::RemoteAgent;
 use super::server::RemoteServer;
 use super::{run, threads};
-use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::agent_connect::local_link::{self, LocalPeer, Message};
-use crate::agent_connect::settings::AgentConnectConfig;
-use crate::jsonrpc::{IdBuf, Limits, reply};
-use crate::transport::{Endpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Peer, Setup};
+use crate::api::error::{RpcError, RpcResult};
+use crate::local_link::{self, LocalPeer, Message};
+use crate::settings::AgentConnectConfig;
+use jsonrpc::{IdBuf, Limits, reply};
+use transport::{Endpoint, HttpProtocol, Link, OpenError, OpenErrorKind, Peer, Setup};
 
 /// Messages to the client that may be queued before the agent's tasks wait.
 const QUEUE_LEN: usize = 256;

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::server::{RemoteServer, segment};
-use crate::agent_connect::api::agent::parse_id;
-use crate::agent_connect::api::descriptor::{Descriptor, Generation};
-use crate::agent_connect::api::error::RpcResult;
+use crate::api::agent::parse_id;
+use crate::api::descriptor::{Descriptor, Generation};
+use crate::api::error::RpcResult;
 
 /// Finds an agent by its id or its name.
 pub(super) async fn find_agent(server: &RemoteServer, agent: &str) -> RpcResult<Descriptor> {

@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 use super::agent::{RemoteAgent, RemoteSession};
 use super::server::{RemoteResponse, segment};
 use super::threads::{key_required, session_id};
-use crate::agent_connect::api::content::text_block;
-use crate::agent_connect::api::descriptor::{Descriptor, Generation};
-use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::agent_connect::api::input::{self, input};
-use crate::agent_connect::api::question::{InterruptAction, interrupt_action, typed_answer};
-use crate::agent_connect::api::run::{Interrupt, RunOutcome};
-use crate::agent_connect::api::run_event::{self, RunEvent, graph_outcome, outcome, result};
-use crate::agent_connect::api::sent_content::{SentContent, answer_text, message_ids};
-use crate::jsonrpc::reply;
-use crate::transport::http::client::{SseEvent, SseReader};
-use crate::transport::http::headers::is_type;
+use crate::api::content::text_block;
+use crate::api::descriptor::{Descriptor, Generation};
+use crate::api::error::{RpcError, RpcResult};
+use crate::api::input::{self, input};
+use crate::api::question::{InterruptAction, interrupt_action, typed_answer};
+use crate::api::run::{Interrupt, RunOutcome};
+use crate::api::run_event::{self, RunEvent, graph_outcome, outcome, result};
+use crate::api::sent_content::{SentContent, answer_text, message_ids};
+use jsonrpc::reply;
+use transport::http::client::{SseEvent, SseReader};
+use transport::http::headers::is_type;
 
 /// `block_timeout` of the older generation, in seconds.
 const BLOCK_SECONDS: u64 = 60;

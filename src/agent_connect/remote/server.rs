@@ -11,11 +11,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::PEER_LOST;
-use crate::transport::http::client::{HttpClient, read_body, retry_after};
-use crate::transport::{Endpoint, OpenError, Setup};
+use crate::api::error::{RpcError, RpcResult};
+use jsonrpc::Limits;
+use jsonrpc::reply::PEER_LOST;
+use transport::http::client::{HttpClient, read_body, retry_after};
+use transport::{Endpoint, OpenError, Setup};
 
 /// Attempts at a busy server.
 const MAX_TRIES: u32 = 4;

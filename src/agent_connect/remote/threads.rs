@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::agent::{RemoteAgent, RemoteSession};
 use super::server::segment;
-use crate::agent_connect::api::descriptor::{Descriptor, Generation};
-use crate::agent_connect::api::error::{RpcError, RpcResult};
-use crate::agent_connect::api::{run_event, sent_content};
+use crate::api::descriptor::{Descriptor, Generation};
+use crate::api::error::{RpcError, RpcResult};
+use crate::api::{run_event, sent_content};
 
 /// Maximum number of threads in a list.
 const MAX_LISTED: u64 = 100;

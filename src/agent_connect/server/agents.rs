@@ -6,10 +6,10 @@ use futures_util::future::try_join_all;
 use parking_lot::RwLock;
 
 use super::connection::{AgentConnection, AgentContext};
-use crate::agent_connect::api::agent::{AgentInfo, parse_id};
-use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::settings::ServedAgent;
-use crate::auth::{ONLY_AGENT, Principal};
+use crate::api::agent::{AgentInfo, parse_id};
+use crate::api::error::{ApiError, ApiResult};
+use crate::settings::ServedAgent;
+use auth::{ONLY_AGENT, Principal};
 
 /// The connections to the served agents.
 pub(super) struct Agents {

@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 use super::agents::Requester;
 use super::hub::{Hub, RunAt};
-use crate::agent_connect::api::agent::parse_id;
-use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::api::page::ResultPage;
-use crate::agent_connect::store::Rows;
-use crate::transport::current_time;
+use crate::api::agent::parse_id;
+use crate::api::error::{ApiError, ApiResult};
+use crate::api::page::ResultPage;
+use crate::store::Rows;
+use transport::current_time;
 
 /// How long a client may have a response wait, in seconds.
 const MAX_BLOCK: f64 = 600.0;

@@ -14,17 +14,17 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::run::Run;
-use crate::agent_connect::api::agent::{AgentInfo, agent_id};
-use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult};
-use crate::agent_connect::api::history_filter::HistoryFilter;
-use crate::agent_connect::api::interrupt::{AgentQuestion, Permissions};
-use crate::agent_connect::api::messages;
-use crate::agent_connect::local_link::{self, LocalPeer, Message, OwnRequests, Response};
-use crate::agent_connect::settings::ServedAgent;
-use crate::jsonrpc::{Frame, Limits};
-use crate::panics::SharedMutex;
-use crate::transport::http::port::Port;
-use crate::transport::{IncomingLink, Peer, PeerKind, Worker};
+use crate::api::agent::{AgentInfo, agent_id};
+use crate::api::error::{ApiError, ApiResult, RpcError, RpcResult};
+use crate::api::history_filter::HistoryFilter;
+use crate::api::interrupt::{AgentQuestion, Permissions};
+use crate::api::messages;
+use crate::local_link::{self, LocalPeer, Message, OwnRequests, Response};
+use crate::settings::ServedAgent;
+use jsonrpc::{Frame, Limits};
+use panics::SharedMutex;
+use transport::http::port::Port;
+use transport::{IncomingLink, Peer, PeerKind, Worker};
 
 /// Messages for an agent that may be queued; one that reads none of them is given up.
 const MAX_QUEUED: usize = 1 << 16;

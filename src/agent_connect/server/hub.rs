@@ -14,14 +14,14 @@ use uuid::Uuid;
 use super::agents::Agents;
 use super::connection::{AgentConnection, OpenSession};
 use super::run::Run;
-use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::api::run::{RunRecord, RunStatus};
-use crate::agent_connect::api::run_request::Strategy;
-use crate::agent_connect::shares::has_room;
-use crate::agent_connect::store::RunStore;
-use crate::agent_connect::webhook::WebhookSender;
-use crate::panics::SharedMutex;
-use crate::transport::http::port::Port;
+use crate::api::error::{ApiError, ApiResult};
+use crate::api::run::{RunRecord, RunStatus};
+use crate::api::run_request::Strategy;
+use crate::shares::has_room;
+use crate::store::RunStore;
+use crate::webhook::WebhookSender;
+use panics::SharedMutex;
+use transport::http::port::Port;
 
 /// The wait of a client that sets no limit.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);

@@ -12,15 +12,15 @@ use super::connection::OpenSession;
 use super::hub::{ActiveRun, Hub, RunAt, SessionSlot};
 use super::run::{MAX_OUTPUT, Run, now};
 use super::sessions::new_thread;
-use crate::agent_connect::api::content::text_block;
-use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult};
-use crate::agent_connect::api::messages;
-use crate::agent_connect::api::run::{RunOutcome, RunRecord, RunStatus};
-use crate::agent_connect::api::run_request::{IfNotExists, RunRequest};
-use crate::agent_connect::api::session::SessionConfig;
-use crate::agent_connect::api::thread::Thread;
-use crate::agent_connect::store::Rows;
-use crate::jsonrpc::reply;
+use crate::api::content::text_block;
+use crate::api::error::{ApiError, ApiResult, RpcError, RpcResult};
+use crate::api::messages;
+use crate::api::run::{RunOutcome, RunRecord, RunStatus};
+use crate::api::run_request::{IfNotExists, RunRequest};
+use crate::api::session::SessionConfig;
+use crate::api::thread::Thread;
+use crate::store::Rows;
+use jsonrpc::reply;
 
 /// Starts the run that `body` requests, on the thread of the path if there is one. In a task of its
 /// own: a client that disconnects must not leave a half-started run.

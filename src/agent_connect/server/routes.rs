@@ -17,13 +17,13 @@ use super::hub::{Hub, RunAt};
 use super::perform;
 use super::run::now;
 use super::stream::{ended, follow};
-use crate::agent_connect::api::body::read;
-use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::api::openapi;
-use crate::agent_connect::api::run::RunRecord;
-use crate::agent_connect::api::run_request::OnDisconnect;
-use crate::agent_connect::api::search::{AgentFilter, RunFilter, Search};
-use crate::agent_connect::api::thread::{Thread, ThreadPatch, history};
+use crate::api::body::read;
+use crate::api::error::{ApiError, ApiResult};
+use crate::api::openapi;
+use crate::api::run::RunRecord;
+use crate::api::run_request::OnDisconnect;
+use crate::api::search::{AgentFilter, RunFilter, Search};
+use crate::api::thread::{Thread, ThreadPatch, history};
 
 /// How long `/output` waits by default.
 const DEFAULT_BLOCK: Duration = Duration::from_secs(60);

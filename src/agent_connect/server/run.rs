@@ -11,13 +11,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent_connect::api::content::TurnOutput;
-use crate::agent_connect::api::error::{ApiError, ApiResult};
-use crate::agent_connect::api::interrupt::{AgentQuestion, Permissions};
-use crate::agent_connect::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
-use crate::agent_connect::api::run_request::RunRequest;
-use crate::agent_connect::api::thread::TurnRecord;
-use crate::jsonrpc::{Id, PendingRequests};
+use crate::api::content::TurnOutput;
+use crate::api::error::{ApiError, ApiResult};
+use crate::api::interrupt::{AgentQuestion, Permissions};
+use crate::api::run::{RunOutcome, RunRecord, RunStatus, Timestamp};
+use crate::api::run_request::RunRequest;
+use crate::api::thread::TurnRecord;
+use jsonrpc::{Id, PendingRequests};
 
 /// Questions of one run that may be open. Further ones get the default answer.
 const MAX_QUESTIONS: usize = 64;

@@ -11,13 +11,13 @@ use super::agents::{Requester, only};
 use super::connection::{AgentConnection, OpenSession};
 use super::hub::Hub;
 use super::run::now;
-use crate::agent_connect::api::agent::session_id;
-use crate::agent_connect::api::error::{ApiError, ApiResult, RpcError, RpcResult};
-use crate::agent_connect::api::history_filter::HistoryFilter;
-use crate::agent_connect::api::session::SessionConfig;
-use crate::agent_connect::api::thread::{IfExists, Thread, ThreadCreate};
-use crate::agent_connect::store::Rows;
-use crate::auth::AuthMethod;
+use crate::api::agent::session_id;
+use crate::api::error::{ApiError, ApiResult, RpcError, RpcResult};
+use crate::api::history_filter::HistoryFilter;
+use crate::api::session::SessionConfig;
+use crate::api::thread::{IfExists, Thread, ThreadCreate};
+use crate::store::Rows;
+use auth::AuthMethod;
 
 /// Pages of an agent's `session/list` that are read.
 const MAX_PAGES: usize = 10;

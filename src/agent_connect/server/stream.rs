@@ -26,10 +26,10 @@ use uuid::Uuid;
 
 use super::call::Call;
 use super::run::{Next, Phase, Run};
-use crate::agent_connect::api::content::TurnOutput;
-use crate::agent_connect::api::run::{RunOutcome, RunRecord};
-use crate::transport::BoxFuture;
-use crate::transport::http::port::refusal;
+use crate::api::content::TurnOutput;
+use crate::api::run::{RunOutcome, RunRecord};
+use transport::BoxFuture;
+use transport::http::port::refusal;
 
 /// Time between two events with all messages.
 const VALUES_INTERVAL: Duration = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::cli::announcement::Announcement;
-use crate::transport::{Endpoint, EndpointError};
+use transport::{Endpoint, EndpointError};
 
 /// The folder of the files with addresses.
 const FOLDER: &str = "admin";

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::auth::RejectReason;
-use crate::observe::metrics::{AgentMetrics, ConversationMetrics, Metrics, Parties, Transport};
-use crate::transport::{Endpoint, Link};
+use auth::RejectReason;
+use observe::metrics::{AgentMetrics, ConversationMetrics, Metrics, Parties, Transport};
+use transport::{Endpoint, Link};
 
 /// The metrics of a conversation that has not begun yet.
 pub(in crate::cli) struct PendingMetrics {

@@ -17,10 +17,10 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::auth::origin::OriginPolicy;
-use crate::observe::metrics::{AdminRefusal, ConversationStats, Metrics};
-use crate::panics::{self, Place};
-use crate::viewer::{self, Viewer, ViewerAccess};
+use auth::origin::OriginPolicy;
+use observe::metrics::{AdminRefusal, ConversationStats, Metrics};
+use panics::{self, Place};
+use viewer::{self, Viewer, ViewerAccess};
 
 /// Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4";

@@ -14,16 +14,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::address::AdminAddress;
 use super::routes::{self, Shared};
-use crate::auth::origin::OriginPolicy;
 use crate::cli::announcement::Announcement;
 use crate::cli::http::{self, Socket};
 use crate::cli::random::random;
 use crate::cli::traces::Traces;
 use crate::cli::{dialect, exit, inspect, stderr};
-use crate::link::LinkSource;
-use crate::observe::metrics::{GaugeSource, Metrics, RuntimeStats};
-use crate::transport::{Endpoint, Links, SocketFile, Workers, bind_unix};
-use crate::viewer::{Viewer, ViewerAccess};
+use auth::origin::OriginPolicy;
+use link::LinkSource;
+use observe::metrics::{GaugeSource, Metrics, RuntimeStats};
+use transport::{Endpoint, Links, SocketFile, Workers, bind_unix};
+use viewer::{Viewer, ViewerAccess};
 
 /// A running admin listener. Drop ends it.
 pub(in crate::cli) struct Admin {
@@ -178,7 +178,7 @@ impl GaugeSource for ProcessGauges {
 
     #[cfg(feature = "cluster")]
     fn cluster(&self) -> Vec<(&'static str, Option<&'static str>, u64)> {
-        crate::cluster::counts()
+        cluster::counts()
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::auth::{AuthMethod, Principal, RateLimit};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::panics::SharedMutex;
+use auth::{AuthMethod, Principal, RateLimit};
+use jsonrpc::Limits;
+use jsonrpc::reply::{self, Reason};
+use panics::SharedMutex;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -11,13 +11,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client_registry::{ClientRegistry, Permit};
 use super::{AdmissionArgs, guarded_link, options};
-use crate::auth::{Agents, AuthRequirement, Gate, GateRules, KeySource, Keyring, Keys};
 use crate::cli::state::StateError;
 use crate::cli::token::{Stamp, Store};
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::Reason;
-use crate::panics::SharedMutex;
-use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
+use auth::{Agents, AuthRequirement, Gate, GateRules, KeySource, Keyring, Keys};
+use jsonrpc::Limits;
+use jsonrpc::reply::Reason;
+use panics::SharedMutex;
+use transport::{Endpoint, Link, OpenError, OpenErrorKind};
 
 /// Time between two checks of the files.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::auth::{Gate, Principal, RateLimit};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Limits};
-use crate::transport::{FrameSink, FrameStream, Link, LinkError, current_time, forward};
+use auth::{Gate, Principal, RateLimit};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Limits};
+use transport::{FrameSink, FrameStream, Link, LinkError, current_time, forward};
 
 /// From this rate on, which is the default, there is no limit.
 const UNLIMITED: usize = 1 << 30;

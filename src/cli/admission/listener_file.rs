@@ -15,11 +15,11 @@ use hyper_util::client::legacy::connect::HttpInfo;
 use rustix::process::geteuid;
 use tokio::time::timeout;
 
-use crate::auth::{CHALLENGE, LocalKey, PROOF};
 use crate::cli::announcement::Announcement;
 use crate::cli::random::random_hex;
 use crate::cli::token::Store;
-use crate::transport::{Endpoint, HttpClient, HttpEndpoint, RequestHeaders, Setup, owner};
+use auth::{CHALLENGE, LocalKey, PROOF};
+use transport::{Endpoint, HttpClient, HttpEndpoint, RequestHeaders, Setup, owner};
 
 /// The folder of the files.
 const FOLDER: &str = "relays";

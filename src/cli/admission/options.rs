@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::auth::Agents;
-use crate::transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind};
+use auth::Agents;
+use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind};
 
 /// Options of admission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

@@ -10,7 +10,7 @@ use super::import::{self, Import};
 use super::profile::{Profile, all, imported};
 use crate::cli::probe::{self, Answer};
 use crate::cli::{console, exit};
-use crate::transport::process::find_program;
+use transport::process::find_program;
 
 /// Arguments of `agents`.
 #[derive(Debug, Args)]

@@ -9,11 +9,10 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auth;
 use crate::cli::state::{self, StateDir};
 use crate::cli::stderr;
-use crate::jsonrpc::did_you_mean;
-use crate::transport::Launch;
+use jsonrpc::did_you_mean;
+use transport::Launch;
 
 /// The file of the imported profiles in the state directory.
 pub(super) const IMPORTED: &str = "imported-agents.json";
@@ -159,7 +158,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Library;
+    use dialect::Library;
 
     #[test]
     fn profiles_are_complete_with_unique_names() {

@@ -14,7 +14,7 @@ use super::ClusterArgs;
 use super::options::read_key;
 use crate::cli::console::{self, counted};
 use crate::cli::{endpoints, exit, runtime, state};
-use crate::cluster::{Gateway, HostRecord, Nats, Signer};
+use cluster::{Gateway, HostRecord, Nats, Signer};
 
 /// For `--help`.
 const EXAMPLES: &str = "\

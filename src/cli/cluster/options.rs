@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use async_nats::ServerAddr;
 use clap::Args;
 
-use crate::auth::address::{Network, Reach};
 use crate::cli::remote::read_secrets;
-use crate::cluster::{GatewaySettings, HostSettings, NatsSettings, Signer, read_server};
-use crate::jsonrpc::Limits;
-use crate::transport::{Endpoint, Setup};
+use auth::address::{Network, Reach};
+use cluster::{GatewaySettings, HostSettings, NatsSettings, Signer, read_server};
+use jsonrpc::Limits;
+use transport::{Endpoint, Setup};
 
 /// Options of relays that work together on many machines.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

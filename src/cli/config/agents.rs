@@ -6,7 +6,7 @@ use super::model::{AgentPart, ListenerPart};
 use super::reader::TableReader;
 use crate::cli::agents::check_name;
 use crate::cli::{endpoints, remote};
-use crate::transport::{Endpoint, RequestHeaders};
+use transport::{Endpoint, RequestHeaders};
 
 /// An agent of the file, with its table.
 pub(super) type ReadAgent<'f> = (TableReader<'f>, AgentPart);

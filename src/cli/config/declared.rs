@@ -13,8 +13,8 @@ use clap::{Arg, ArgAction, Command};
 use super::model::{AgentPart, FileOptions, ListenerPart};
 use super::option::{command, path};
 use crate::cli::limits::Setting;
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::limits::{LIMITS, Limit};
+use jsonrpc::Limits;
+use jsonrpc::limits::{LIMITS, Limit};
 
 /// The two limits in `[drain]`: their ids there and in `[limits]`.
 pub(super) const DRAIN: [(&str, &str); 2] = [

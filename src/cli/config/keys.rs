@@ -6,7 +6,7 @@ use clap::{Args, Command};
 
 use super::option::{Form, command, form, path};
 use crate::cli::limits::Setting;
-use crate::jsonrpc::limits::Limit;
+use jsonrpc::limits::Limit;
 
 /// A key with its values.
 #[derive(Clone, Debug)]

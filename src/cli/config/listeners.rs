@@ -7,7 +7,7 @@ use super::reader::TableReader;
 use crate::cli::admission::{AdmissionArgs, check_exposure};
 use crate::cli::endpoints;
 use crate::cli::listeners::unsuited;
-use crate::transport::Endpoint;
+use transport::Endpoint;
 
 /// All listeners of the file.
 pub(super) fn listeners(

@@ -14,8 +14,8 @@ use crate::cli::endpoints;
 use crate::cli::remote::RemoteArgs;
 use crate::cli::state::StateError;
 use crate::cli::token::Store;
-use crate::transport::{Endpoint, OpenError, Setup, Tls, registry};
-use crate::transport::{check_authorities, check_certificates};
+use transport::{Endpoint, OpenError, Setup, Tls, registry};
+use transport::{check_authorities, check_certificates};
 
 /// The tokens: the user's own, which is in `file` if that is given, and all others. Those that do
 /// not exist yet are created when needed, or not needed.

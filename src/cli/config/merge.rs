@@ -14,7 +14,7 @@ use crate::cli::limits;
 use crate::cli::listeners;
 use crate::cli::serve::Serve;
 use crate::cli::telemetry::LogArgs;
-use crate::transport::Endpoint;
+use transport::Endpoint;
 
 /// The default listener.
 const LISTEN: &str = "ws://127.0.0.1:0/acp";

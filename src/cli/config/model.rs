@@ -8,8 +8,6 @@ use clap::{ArgAction, Args};
 
 use super::keys::{Key, Keys};
 use super::option::Variable;
-use crate::agent_connect::api::interrupt::Permissions;
-use crate::auth::Agents;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
 use crate::cli::agent_connect::{self, AgentConnectArgs, is_own};
@@ -26,8 +24,10 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::serve::{DisconnectArgs, OnDisconnect};
 use crate::cli::telemetry::LogArgs;
 use crate::cli::traces::TracesArgs;
-use crate::conversation::DialectChoice;
-use crate::transport::{Endpoint, Launch, Setup};
+use ::agent_connect::api::interrupt::Permissions;
+use auth::Agents;
+use conversation::DialectChoice;
+use transport::{Endpoint, Launch, Setup};
 
 /// A whole file, or what it comes to under a command line.
 #[derive(Clone, Debug, Default)]

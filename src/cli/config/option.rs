@@ -10,8 +10,8 @@ use clap::{Arg, ArgAction, Args, Command, ValueHint};
 
 use crate::cli::admin::AdminAddress;
 use crate::cli::limits::Setting;
-use crate::jsonrpc::did_you_mean;
-use crate::transport::Endpoint;
+use jsonrpc::did_you_mean;
+use transport::Endpoint;
 
 /// The name and the value of a variable.
 pub(super) type Variable = (OsString, OsString);

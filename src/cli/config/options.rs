@@ -11,7 +11,7 @@ use super::reader::TableReader;
 use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::record::HOME;
 use crate::cli::telemetry;
-use crate::transport::Endpoint;
+use transport::Endpoint;
 
 /// The tables with options of the whole file, by their names.
 pub(super) type Sections<'f> = BTreeMap<&'static str, TableReader<'f>>;

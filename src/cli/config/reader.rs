@@ -18,9 +18,9 @@ use super::fault::Fault;
 use super::keys::{Key, Keys};
 use super::option::{self, Form, contradict, form, value_name};
 use crate::cli::renamed;
-use crate::dialect::Library;
-use crate::jsonrpc::did_you_mean;
-use crate::jsonrpc::limits::Limit;
+use dialect::Library;
+use jsonrpc::did_you_mean;
+use jsonrpc::limits::Limit;
 
 /// What the tables of a file share.
 #[derive(Debug)]

@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use crate::cli::inspect;
 use crate::cli::rpc_client::{Failure, Performer, RpcClient};
 use crate::cli::{console, exit, processes, runtime, shutdown};
-use crate::observe::recorder::Folder;
-use crate::proxy::StopSignals;
-use crate::recording::{Recording, recordings};
+use observe::recorder::Folder;
+use proxy::StopSignals;
+use recording::{Recording, recordings};
 
 /// How long the serving relay may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(10);

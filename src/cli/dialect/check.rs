@@ -1,6 +1,6 @@
 //! `acp-relay dialect check`: validates mapping tables and runs their examples.
 //!
-//! Reports all faults of all files at once; `crate::dialect` has the validation.
+//! Reports all faults of all files at once; `dialect` has the validation.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ use super::tables::{LoadError, files, read};
 use crate::cli::console::{self, Output, counted};
 use crate::cli::snippets::FileFault;
 use crate::cli::text::Paint;
-use crate::dialect::table::{content, fault_at};
-use crate::dialect::{DialectError, Library, Source, TableFault};
+use dialect::table::{content, fault_at};
+use dialect::{DialectError, Library, Source, TableFault};
 
 /// The arguments of `check`.
 #[derive(Debug, Args)]

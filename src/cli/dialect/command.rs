@@ -10,9 +10,9 @@ use super::columns::table;
 use super::tables::Tables;
 use super::{check, new, show, test};
 use crate::cli::console;
-use crate::dialect::table::schema;
-use crate::dialect::{Library, Source};
-use crate::jsonrpc::Side;
+use dialect::table::schema;
+use dialect::{Library, Source};
+use jsonrpc::Side;
 
 /// The arguments of `dialect`.
 #[derive(Debug, Args)]

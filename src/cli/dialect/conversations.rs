@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::version_chain::Relay;
-use crate::conversation::{Command, DialectChoice};
-use crate::dialect::versions::{HybridInitialize, VersionPolicies};
-use crate::dialect::{Library, VectorResult};
-use crate::jsonrpc::{Frame, Side, reply};
+use conversation::{Command, DialectChoice};
+use dialect::versions::{HybridInitialize, VersionPolicies};
+use dialect::{Library, VectorResult};
+use jsonrpc::{Frame, Side, reply};
 
 /// One conversation; other members are for readers of the file.
 #[derive(Debug, Deserialize)]

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::pipeline::Stage;
-use crate::dialect::{DialectNote, FiredRule, Library};
-use crate::jsonrpc::{Frame, Side, truncated};
-use crate::recording::patch::{self, Change};
+use dialect::{DialectNote, FiredRule, Library};
+use jsonrpc::{Frame, Side, truncated};
+use recording::patch::{self, Change};
 
 /// Maximum characters of a value in the text output.
 const MAX_SHOWN: usize = 160;

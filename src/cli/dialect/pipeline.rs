@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::version_chain::VersionChain;
-use crate::conversation::{Detection, DialectChoice, DialectOptions};
-use crate::dialect::{DialectError, Library, Translation, Way};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
+use conversation::{Detection, DialectChoice, DialectOptions};
+use dialect::{DialectError, Library, Translation, Way};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, Scanned, Side, scan};
 
 /// How a conversation is translated.
 pub(super) enum Pipeline {

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::columns::table;
 use crate::cli::{console, exit};
-use crate::dialect::table::content;
-use crate::dialect::{Library, Source};
-use crate::jsonrpc::Side;
+use dialect::table::content;
+use dialect::{Library, Source};
+use jsonrpc::Side;
 
 /// The arguments of `show`.
 #[derive(Debug, Args)]

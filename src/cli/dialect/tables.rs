@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::exit;
-use crate::dialect::{Library, TableFaults};
+use dialect::{Library, TableFaults};
 
 /// Tables besides the built-in ones.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -77,7 +77,7 @@ impl Tables {
     /// # Errors
     /// A file cannot be read.
     pub(in crate::cli) fn digest(&self) -> Result<String, LoadError> {
-        let builtin = env!("TABLES_DIGEST");
+        let builtin = dialect::TABLES_DIGEST;
         if self.is_empty() {
             return Ok(builtin.to_owned());
         }

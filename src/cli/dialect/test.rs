@@ -13,8 +13,8 @@ use super::conversations::Script;
 use super::tables::LoadError;
 use crate::cli::console::{self, Output, counted};
 use crate::cli::text::Paint;
-use crate::dialect::versions::V2_DIALECT;
-use crate::dialect::{Library, Vector, VectorResult};
+use dialect::versions::V2_DIALECT;
+use dialect::{Library, Vector, VectorResult};
 
 /// The arguments of `test`.
 #[derive(Debug, Args)]

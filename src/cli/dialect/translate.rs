@@ -16,14 +16,14 @@ use super::explain::{Explanation, note_text};
 use super::pipeline::{Pipeline, PipelineOutput, Stage, TranslatorPair};
 use super::tables::{LoadError, Tables};
 use super::version_chain::VersionChain;
-use crate::acp::Checker;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
 use crate::cli::{console, exit};
-use crate::conversation::{Detection, DialectChoice};
-use crate::dialect::{DialectError, DialectEvent, Library};
-use crate::jsonrpc::{Frame, Limits, Scanned, Side, scan};
-use crate::recording::capture::{self, Line, LineContent, Lines, MessageSpan};
+use acp::Checker;
+use conversation::{Detection, DialectChoice};
+use dialect::{DialectError, DialectEvent, Library};
+use jsonrpc::{Frame, Limits, Scanned, Side, scan};
+use recording::capture::{self, Line, LineContent, Lines, MessageSpan};
 
 /// The arguments of `translate`.
 #[derive(Debug, Args)]

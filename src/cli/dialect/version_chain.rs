@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
-use crate::dialect::versions::{V2_DIALECT, Version, VersionPolicies};
-use crate::dialect::{DialectError, Library};
-use crate::jsonrpc::{Frame, Limits, Side};
+use conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use dialect::versions::{V2_DIALECT, Version, VersionPolicies};
+use dialect::{DialectError, Library};
+use jsonrpc::{Frame, Limits, Side};
 
 /// The relays that a message passes.
 pub(super) struct VersionChain {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::jsonrpc::Kind;
-use crate::recording::{Message, RecordedEvent};
+use jsonrpc::Kind;
+use recording::{Message, RecordedEvent};
 
 /// Maximum bytes of a run; a longer one continues as another.
 const MAX_RUN: usize = 1 << 20;

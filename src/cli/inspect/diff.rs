@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::select::{Part, Selection};
+use super::select::{self, Part, Selection};
 use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::text::{Paint, Tone, excerpt};
-use crate::jsonrpc::Kind;
-use crate::recording::canonical::{Difference, Step, Steps, compare};
-use crate::recording::patch::changes;
-use crate::recording::redact::PointerPattern;
-use crate::recording::{View, ViewFilter, show_halves_json};
+use jsonrpc::Kind;
+use recording::canonical::{Difference, Step, Steps, compare};
+use recording::patch::changes;
+use recording::redact::PointerPattern;
+use recording::{View, ViewFilter, show_halves_json};
 
 /// The arguments of `inspect diff`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) struct Diff {
     #[arg(value_name = "B")]
     right: PathBuf,
     /// Which messages to compare
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = select::view(), default_value = "received")]
     at: View,
     /// Ignore this place in params, results and errors, such as /update/used; `*` is any one step
     #[arg(long, value_name = "POINTER")]

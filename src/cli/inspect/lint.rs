@@ -9,8 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 
-use super::select::{Part, Recordings, Selection};
-use crate::acp::Schema;
+use super::select::{self, Part, Recordings, Selection};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect, suite};
@@ -18,10 +17,11 @@ use crate::cli::inputs::{Inputs, total_bytes};
 use crate::cli::junit::{self, Suite};
 use crate::cli::progress::Progress;
 use crate::cli::text::{Paint, Tone};
-use crate::jsonrpc::Side;
-use crate::recording::filter::DerivedFields;
-use crate::recording::lint::{Finding, Linter, RULES, Severity};
-use crate::recording::{View, ViewFilter};
+use acp::Schema;
+use jsonrpc::Side;
+use recording::filter::DerivedFields;
+use recording::lint::{Finding, Linter, RULES, Severity};
+use recording::{View, ViewFilter};
 
 /// The arguments of `inspect lint`.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(super) struct Lint {
     #[arg(long)]
     list: bool,
     /// Which messages to check
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = select::view(), default_value = "received")]
     at: View,
     /// The lowest severity that makes the exit code 1
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]

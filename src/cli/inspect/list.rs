@@ -15,9 +15,9 @@ use crate::cli::exit;
 use crate::cli::local_time::local_time;
 use crate::cli::recordings::{home, is_name};
 use crate::cli::text::{Paint, Tone, duration, seconds, size};
-use crate::jsonrpc::{Kind, printable};
-use crate::recording::rfc3339;
-use crate::recording::{Parsed, RecordedEvent, Recording, recordings};
+use jsonrpc::{Kind, printable};
+use recording::rfc3339;
+use recording::{Parsed, RecordedEvent, Recording, recordings};
 
 /// The arguments of `inspect ls`.
 #[derive(Debug, Default, Args)]

@@ -19,10 +19,10 @@ use super::select::{recording, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::random::random;
-use crate::observe::recorder::marks_path;
-use crate::recording::redact::{Mode, Redactor};
-use crate::recording::write::{self, Stamp};
-use crate::recording::{EventKind, PACKED, Parsed, SegmentReader, unix_micros};
+use observe::recorder::marks_path;
+use recording::redact::{Mode, Redactor};
+use recording::write::{self, Stamp};
+use recording::{EventKind, PACKED, Parsed, SegmentReader, unix_micros};
 
 /// The arguments of `inspect mark`.
 #[derive(Debug, Args)]

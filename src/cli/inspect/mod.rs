@@ -1,6 +1,6 @@
 //! `acp-relay inspect …`: commands that work on recordings, one file per subcommand.
 //!
-//! They rely on `crate::recording` for the format and the filter language. `select` opens recordings
+//! They rely on `recording` for the format and the filter language. `select` opens recordings
 //! and visits the selected events, `printer` makes lines of events.
 
 mod chunk_run;

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::console::{Output, note};
 use crate::cli::text::{Paint, Tone, duration, excerpt, size, summary, timestamp};
-use crate::jsonrpc::{Kind, Side, printable};
-use crate::recording::rfc3339;
-use crate::recording::{
+use jsonrpc::{Kind, Side, printable};
+use recording::rfc3339;
+use recording::{
     Entry, EventKind, Exchange, Exchanges, Header, Message, Parsed, RecordedEvent, parse_json,
 };
 

@@ -14,7 +14,7 @@ use crate::cli::console::Output;
 use crate::cli::recordings::home;
 use crate::cli::text::size;
 use crate::cli::{exit, limits, record};
-use crate::observe::recorder::{Retention, prune};
+use observe::recorder::{Retention, prune};
 
 /// The arguments of `inspect prune`.
 #[derive(Debug, Args)]

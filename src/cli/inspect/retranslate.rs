@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
-use crate::dialect::Library;
-use crate::dialect::versions::VersionPolicies;
-use crate::jsonrpc::{Frame, Kind, Limits, Side};
-use crate::recording::{Defect, EventKind, Header, Message, Recording, parse_json};
+use conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use dialect::Library;
+use dialect::versions::VersionPolicies;
+use jsonrpc::{Frame, Kind, Limits, Side};
+use recording::{Defect, EventKind, Header, Message, Recording, parse_json};
 
 /// Maximum number of received messages whose translations are kept. The sent ones follow closely.
 const MAX_PENDING: usize = 4096;

@@ -17,12 +17,10 @@ use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
 use crate::cli::random::random;
-use crate::jsonrpc::{Kind, Limits, is_json};
-use crate::recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
-use crate::recording::write;
-use crate::recording::{
-    EventKind, Message, PLAIN, Parsed, Payload, RecordedEvent, Recording, Redaction,
-};
+use jsonrpc::{Kind, Limits, is_json};
+use recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
+use recording::write;
+use recording::{EventKind, Message, PLAIN, Parsed, Payload, RecordedEvent, Recording, Redaction};
 
 /// The arguments of `inspect scrub`.
 #[derive(Debug, Args)]

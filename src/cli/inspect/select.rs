@@ -4,17 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::cli::console::{self, Output, note};
 use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
 use crate::cli::recordings::{self, LAST};
 use crate::cli::text::{Paint, Tone};
-use crate::jsonrpc::{Side, printable};
-use crate::recording::filter::{Field, Filter};
-use crate::recording::{
+use jsonrpc::{Side, printable};
+use recording::filter::{Field, Filter};
+use recording::{
     Annotations, Entry, EventKind, Header, NotRecording, Parsed, RecordedEvent, Recording, View,
     ViewFilter,
 };
@@ -134,26 +134,22 @@ fn entries<'a>(
     })
 }
 
-impl ValueEnum for View {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[
-            Self::Received,
-            Self::At(Side::Client),
-            Self::At(Side::Agent),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Self::Received => (
-                "received",
-                "What the relay received from both sides, before translation",
-            ),
-            Self::At(Side::Client) => ("client", "What the client sent and received"),
-            Self::At(Side::Agent) => ("agent", "What the agent sent and received"),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
+/// Reads the name of a view.
+pub(super) fn view() -> impl TypedValueParser<Value = View> {
+    let name = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
+    let names = PossibleValuesParser::new([
+        name(
+            "received",
+            "What the relay received from both sides, before translation",
+        ),
+        name("client", "What the client sent and received"),
+        name("agent", "What the agent sent and received"),
+    ]);
+    names.map(|name| match &*name {
+        "client" => View::At(Side::Client),
+        "agent" => View::At(Side::Agent),
+        _ => View::Received,
+    })
 }
 
 impl Selection {

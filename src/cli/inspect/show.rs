@@ -14,7 +14,7 @@ use super::select::{OpenSelection, Selection, open_unchecked, recording, report_
 use crate::cli::console::note;
 use crate::cli::exit;
 use crate::cli::recordings::locate;
-use crate::recording::{
+use recording::{
     Annotations, Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, ViewFilter, recordings,
 };
 

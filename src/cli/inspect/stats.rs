@@ -7,16 +7,14 @@ use clap::Args;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::select::{Part, Recordings, Selection};
+use super::select::{self, Part, Recordings, Selection};
 use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::figures::{self, Durations, Figures, ToolCall};
-use crate::recording::{
-    EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json,
-};
+use jsonrpc::{Kind, Side};
+use recording::figures::{self, Durations, Figures, ToolCall};
+use recording::{EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json};
 
 /// Maximum width of a line of counts.
 const WIDTH: usize = 78;
@@ -33,7 +31,7 @@ pub(super) struct Stats {
     #[command(flatten)]
     sources: Inputs,
     /// Which messages to count
-    #[arg(long, value_enum, default_value = "client")]
+    #[arg(long, value_parser = select::view(), default_value = "client")]
     at: View,
     /// One JSON object a file: file, lasted, client, agent (frames, bytes), turns, first_update,
     /// permission, outages (count, p50, p90, p99, max; in seconds), stop_reasons, methods (a list:

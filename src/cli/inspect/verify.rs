@@ -15,8 +15,8 @@ use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
 use crate::cli::recordings::LAST;
-use crate::jsonrpc::printable;
-use crate::recording::{NotRecording, Recording, verify};
+use jsonrpc::printable;
+use recording::{NotRecording, Recording, verify};
 
 /// The arguments of `inspect verify`.
 #[derive(Debug, Args)]

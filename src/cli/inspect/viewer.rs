@@ -1,6 +1,6 @@
 //! `acp-relay inspect open`: recordings in a browser.
 //!
-//! The listener speaks HTTP/1.1 on loopback, for one person; `crate::viewer` answers.
+//! The listener speaks HTTP/1.1 on loopback, for one person; `viewer` answers.
 //!
 //! Other users of the machine can read the arguments of programs. So the browser that is started
 //! here is given another address, which leads this user's program to the page once.
@@ -29,10 +29,10 @@ use crate::cli::http::{self, ClientUser, Socket};
 use crate::cli::random::{random, random_hex};
 use crate::cli::recordings::{home, locate};
 use crate::cli::{browser, dialect, exit, runtime, shutdown};
-use crate::observe::recorder::Folder;
-use crate::proxy::StopSignals;
-use crate::recording::{NotRecording, Recording};
-use crate::viewer::{Viewer, ViewerAccess, router, single_file};
+use observe::recorder::Folder;
+use proxy::StopSignals;
+use recording::{NotRecording, Recording};
+use viewer::{Viewer, ViewerAccess, router, single_file};
 
 /// The arguments of `inspect open`.
 #[derive(Debug, Args)]

@@ -13,9 +13,9 @@ use crate::cli::config::{AgentPart, Source};
 use crate::cli::policy::Files;
 use crate::cli::target::{self, AgentArgument, Target};
 use crate::cli::{console, endpoints, exit, joined, stderr};
-use crate::policy::FolderPair;
-use crate::transport::Endpoint;
-use crate::transport::process::find_program;
+use policy::FolderPair;
+use transport::Endpoint;
+use transport::process::find_program;
 
 /// Examples of `install`.
 pub(in crate::cli) const EXAMPLES: &str = "\

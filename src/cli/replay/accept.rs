@@ -9,9 +9,9 @@ use crate::cli::console;
 use crate::cli::inspect::{Capture, Item, encode, redactor};
 use crate::cli::random::random_hex;
 use crate::cli::replace_file::replace_file;
-use crate::recording::redact::{Mode, PointerPattern};
-use crate::recording::replay::{Script, ScriptStep};
-use crate::recording::{PACKED, Recording, pack, unix_micros};
+use recording::redact::{Mode, PointerPattern};
+use recording::replay::{Script, ScriptStep};
+use recording::{PACKED, Recording, pack, unix_micros};
 
 /// The compression level: zstd's own default.
 const ZSTD_LEVEL: i32 = 3;

@@ -13,10 +13,10 @@ use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::target::AgentArgument;
 use crate::cli::{connect, endpoints, exit, processes, recordings};
-use crate::jsonrpc::{Side, parse_duration};
-use crate::recording::replay::{MatchRule, Speed, Unmatched};
-use crate::transport::Endpoint;
-use crate::transport::replay::ReplayAddress;
+use jsonrpc::{Side, parse_duration};
+use recording::replay::{MatchRule, Speed, Unmatched};
+use transport::Endpoint;
+use transport::replay::ReplayAddress;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\

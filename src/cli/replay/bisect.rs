@@ -16,12 +16,12 @@ use crate::cli::console::{Output, counted, uncreatable};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
-use crate::jsonrpc::printable;
-use crate::recording::Annotations;
-use crate::recording::capture::write_line;
-use crate::recording::filter::Filter;
-use crate::recording::lint::Linter;
-use crate::recording::replay::Script;
+use jsonrpc::printable;
+use recording::Annotations;
+use recording::capture::write_line;
+use recording::filter::Filter;
+use recording::lint::Linter;
+use recording::replay::Script;
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

@@ -15,7 +15,7 @@ use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
-use crate::recording::show_halves_json;
+use recording::show_halves_json;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\

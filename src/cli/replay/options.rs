@@ -15,9 +15,9 @@ use serde::{Deserialize, Deserializer};
 use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::target::{self, AgentArgument};
 use crate::cli::{console, exit};
-use crate::jsonrpc::{Side, parse_duration};
-use crate::recording::redact::PointerPattern;
-use crate::recording::replay::CompareLevel;
+use jsonrpc::{Side, parse_duration};
+use recording::redact::PointerPattern;
+use recording::replay::CompareLevel;
 
 /// Options for playing a client, of a command line or of a folder of tests.
 #[derive(Clone, Debug, Default, Args, Deserialize)]

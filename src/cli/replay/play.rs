@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::options::Play;
 use crate::cli::target;
 use crate::cli::{console, endpoints, exit, recordings, runtime};
-use crate::jsonrpc::{Exit, Kind, Side, printable};
-use crate::recording::NotRecording;
-use crate::recording::replay::{
+use jsonrpc::{Exit, Kind, Side, printable};
+use recording::NotRecording;
+use recording::replay::{
     Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptError, ScriptFault, Timeouts,
     compare,
 };
-use crate::transport::{
+use transport::{
     CloseReason, Endpoint, Link, OpenError, PeerKind, QueuedLink, Setup, StopStep, registry,
 };
 

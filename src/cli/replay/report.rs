@@ -6,9 +6,9 @@ use super::play::Outcome;
 use crate::cli::console::counted;
 use crate::cli::junit::{Case, Suite};
 use crate::cli::text::{Paint, Tone};
-use crate::jsonrpc::printable;
-use crate::recording::replay::ReplayDifference;
-use crate::recording::show_halves;
+use jsonrpc::printable;
+use recording::replay::ReplayDifference;
+use recording::show_halves;
 
 /// Maximum differences in the text; `--json` has all.
 const MAX_DIFFERENCES: usize = 40;

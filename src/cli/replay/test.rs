@@ -18,10 +18,10 @@ use crate::cli::junit::{self, Suite};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::{console, exit, processes, recordings, stderr};
-use crate::jsonrpc::printable;
-use crate::recording::redact::PointerPattern;
-use crate::recording::replay::{Script, ScriptFault};
-use crate::recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
+use jsonrpc::printable;
+use recording::redact::PointerPattern;
+use recording::replay::{Script, ScriptFault};
+use recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

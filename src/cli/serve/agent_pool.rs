@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::agent_connect::ServedAgent;
-use crate::auth::ONLY_AGENT;
 use crate::cli::admission::AdmissionControl;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, ListenerPart};
-use crate::conversation::DialectChoice;
-use crate::proxy::ConversationStore;
-use crate::transport::{Endpoint, Peer, PeerKind, Setup};
+use agent_connect::ServedAgent;
+use auth::ONLY_AGENT;
+use conversation::DialectChoice;
+use proxy::ConversationStore;
+use transport::{Endpoint, Peer, PeerKind, Setup};
 
 /// One agent.
 pub(super) struct Agent {

@@ -13,8 +13,8 @@ use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::common::Common;
 use crate::cli::listeners::ListenerArgs;
 use crate::cli::{agents, endpoints};
-use crate::jsonrpc::parse_duration;
-use crate::transport::Endpoint;
+use jsonrpc::parse_duration;
+use transport::Endpoint;
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]

@@ -26,10 +26,10 @@ use crate::cli::record::RecorderFactory;
 use crate::cli::telemetry;
 use crate::cli::traces::Traces;
 use crate::cli::{exit, runtime, shutdown, stderr};
-use crate::observe::metrics::ReloadOutcome;
-use crate::observe::recorder::Pruner;
-use crate::proxy::StopSignals;
-use crate::transport::Inherited;
+use observe::metrics::ReloadOutcome;
+use observe::recorder::Pruner;
+use proxy::StopSignals;
+use transport::Inherited;
 
 /// A running `serve`.
 struct ServeLoop {

@@ -18,9 +18,9 @@ use super::terminal;
 use crate::cli::admission::announce;
 use crate::cli::announcement::Announcement;
 use crate::cli::{exit, stderr};
-use crate::observe::metrics::Transport;
-use crate::panics::{self, Place};
-use crate::transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
+use observe::metrics::Transport;
+use panics::{self, Place};
+use transport::{Endpoint, Listener, OpenError, OpenErrorKind, registry};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);

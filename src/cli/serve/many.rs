@@ -13,16 +13,16 @@ use super::Serve;
 use super::agent_pool::{Agent, ConnectionLimit, ListenerState};
 use super::part::{Alone, Part, Role};
 use super::server::find_agent;
-use crate::auth::{AuthMethod, Gate, Principal};
 use crate::cli::agents::check_name;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::common::RelayContext;
 use crate::cli::config::AgentPart;
 use crate::cli::{endpoints, exit, limits};
-use crate::cluster::{Gateway, Greeted, Host, Nats, TRANSPORT};
-use crate::jsonrpc::Limits;
-use crate::transport::process::Lease;
-use crate::transport::{
+use auth::{AuthMethod, Gate, Principal};
+use cluster::{Gateway, Greeted, Host, Nats, TRANSPORT};
+use jsonrpc::Limits;
+use transport::process::Lease;
+use transport::{
     BoxFuture, Endpoint, Link, LinkPlace, Links, OpenError, Peer, Setup, current_time,
 };
 

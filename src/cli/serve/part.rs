@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::agent_pool::{Agent, ListenerState};
 use crate::cli::common::RelayContext;
 use crate::cli::config::AgentPart;
-use crate::transport::{BoxFuture, Endpoint, Link, Peer, Setup};
+use transport::{BoxFuture, Endpoint, Link, Peer, Setup};
 
 /// The part of a relay.
 pub(super) type Role = Arc<dyn Part>;

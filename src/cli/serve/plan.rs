@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::OnDisconnect;
 use super::agent_pool::{Agent, AgentPool, ListenerState};
 use super::part::Role;
-use crate::agent_connect::AgentConnectConfig;
 use crate::cli::admission::{AdmissionControl, local_key};
 use crate::cli::agent_connect::AgentConnectArgs;
 use crate::cli::common::RelayContext;
@@ -16,9 +15,10 @@ use crate::cli::record::RecorderFactory;
 use crate::cli::serve::Serve;
 use crate::cli::traces::Traces;
 use crate::cli::{endpoints, exit, listeners, remote};
-use crate::dialect::DialectError;
-use crate::proxy::{ConversationStore, StopSignals};
-use crate::transport::{Endpoint, HttpOptions, Setup, Workers};
+use agent_connect::AgentConnectConfig;
+use dialect::DialectError;
+use proxy::{ConversationStore, StopSignals};
+use transport::{Endpoint, HttpOptions, Setup, Workers};
 
 /// The listeners to open.
 pub(super) type Listeners = Vec<(Endpoint, ListenerState)>;

@@ -14,7 +14,6 @@ use tokio_util::task::TaskTracker;
 use super::agent_pool::{Agent, ConnectionLimit, ConnectionSlot, ListenerState};
 use super::part::Role;
 use super::terminal::Visit;
-use crate::auth::RejectReason;
 use crate::cli::admin::PendingMetrics;
 use crate::cli::admission::Permit;
 use crate::cli::common::RelayContext;
@@ -22,12 +21,13 @@ use crate::cli::conversation::{self, reject, run_conversation};
 use crate::cli::exit;
 use crate::cli::policy;
 use crate::cli::rate_limit::LimitedWarning;
-use crate::jsonrpc::Limits;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::observe::Observers;
-use crate::observe::metrics::{Metrics, Transport};
-use crate::proxy::StopSignals;
-use crate::transport::{Endpoint, IncomingLink, Link, PeerKind};
+use auth::RejectReason;
+use jsonrpc::Limits;
+use jsonrpc::reply::{self, Reason};
+use observe::Observers;
+use observe::metrics::{Metrics, Transport};
+use proxy::StopSignals;
+use transport::{Endpoint, IncomingLink, Link, PeerKind};
 
 /// Most clients that are sent an error at a time. More are closed without one.
 const MAX_REJECTING: usize = 64;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::agent_pool::{Agent, AgentPool};
 use crate::cli::{agent_connect, stderr};
-use crate::jsonrpc::printable;
-use crate::transport::{Endpoint, HttpEndpoint, Peer};
+use jsonrpc::printable;
+use transport::{Endpoint, HttpEndpoint, Peer};
 
 static IS_TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stderr().is_terminal());
 

@@ -12,14 +12,14 @@ use serde_json::json;
 
 use super::Store;
 use super::store::new_token;
-use crate::auth::{Agents, Grant, Key, check_name, read_agents};
 use crate::cli::console::Output;
 use crate::cli::joined::Invitation;
 use crate::cli::local_time::local_time;
 use crate::cli::state::StateError;
 use crate::cli::{console, exit};
-use crate::jsonrpc::parse_duration;
-use crate::transport::{Pin, current_time};
+use auth::{Agents, Grant, Key, check_name, read_agents};
+use jsonrpc::parse_duration;
+use transport::{Pin, current_time};
 
 /// For `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

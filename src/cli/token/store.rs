@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::auth::{Keyring, Token};
 use crate::cli::random::random;
 use crate::cli::state::{self, StateDir, StateError};
+use auth::{Keyring, Token};
 
 /// The user's own token.
 const OWN: &str = "token";

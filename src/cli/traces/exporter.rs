@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use super::http_client::OtlpClient;
 use super::options::{TraceConfig, TracesArgs};
-use crate::observe::traces::{ConversationInfo, ExportStats, SpanFactory, SpanSender, Tracer};
-use crate::panics::{SharedGuard, SharedMutex};
-use crate::transport::{Peer, PeerKind};
+use observe::traces::{ConversationInfo, ExportStats, SpanFactory, SpanSender, Tracer};
+use panics::{SharedGuard, SharedMutex};
+use transport::{Peer, PeerKind};
 
 /// The default service name (`OTEL_SERVICE_NAME`).
 const SERVICE: &str = "acp-relay";

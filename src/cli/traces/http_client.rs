@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use opentelemetry_http::HttpError;
 
-use crate::transport::{BoxFuture, Endpoint, HttpClient, Setup};
+use transport::{BoxFuture, Endpoint, HttpClient, Setup};
 
 /// Longest response that is read, in bytes.
 const MAX_BODY: usize = 1 << 20;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::transport::{Endpoint, HttpEndpoint, HttpProtocol};
+use transport::{Endpoint, HttpEndpoint, HttpProtocol};
 
 /// The options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

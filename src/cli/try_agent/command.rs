@@ -24,10 +24,10 @@ use crate::cli::conversation::{connect_agent, run_conversation};
 use crate::cli::policy::PolicyArgs;
 use crate::cli::rpc_client::{Closed, Failure, RpcClient};
 use crate::cli::{console, exit, framing, runtime, shutdown, stderr, target};
-use crate::jsonrpc::framing::Framing;
-use crate::observe::Observers;
-use crate::proxy::{End, StopSignals};
-use crate::transport::{Link, Peer, PeerKind, Setup, stream};
+use jsonrpc::framing::Framing;
+use observe::Observers;
+use proxy::{End, StopSignals};
+use transport::{Link, Peer, PeerKind, Setup, stream};
 
 /// Examples of `try`.
 pub(in crate::cli) const EXAMPLES: &str = "\

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::acp::{Checker, Violation};
 use crate::cli::console::counted;
-use crate::conversation::Note;
-use crate::jsonrpc::{Side, printable};
-use crate::observe::{Counts, Event, Observer, RuleCount};
+use acp::{Checker, Violation};
+use conversation::Note;
+use jsonrpc::{Side, printable};
+use observe::{Counts, Event, Observer, RuleCount};
 
 /// Most different deviations that are kept.
 const MAX_DEVIATIONS: usize = 100;

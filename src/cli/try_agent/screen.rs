@@ -8,7 +8,7 @@ use super::report::Report;
 use crate::cli::console::Output;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::{console, exit, stderr};
-use crate::jsonrpc::printable;
+use jsonrpc::printable;
 
 /// Most lines of a diff or an output that are shown.
 const MAX_LINES: usize = 40;

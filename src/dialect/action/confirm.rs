@@ -5,16 +5,16 @@
 //! built from the tool call, and the outcome of the answer is mapped to one of the options that the
 //! agent offered. `permission` decides whether that answer is allowed.
 
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::pending::PendingRequest;
-use crate::dialect::permission::{OfferedOptions, PermissionAnswer};
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::step::Step;
-use crate::dialect::table::Way;
-use crate::dialect::translator::Translator;
-use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::object::object;
+use crate::pending::PendingRequest;
+use crate::permission::{OfferedOptions, PermissionAnswer};
+use crate::pointer::own_pointer;
+use crate::step::Step;
+use crate::table::Way;
+use crate::translator::Translator;
+use crate::tree::Node;
+use jsonrpc::Kind;
 
 /// The slot that holds the number of the confirmation's tool call.
 const NUMBER: &str = "acp-relay.number";

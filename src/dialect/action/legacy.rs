@@ -11,17 +11,17 @@
 //! `confirm` handles confirmations.
 
 use super::state::WAITING;
-use crate::dialect::convert::text_block;
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::pending::{PendingRequest, Purpose};
-use crate::dialect::step::Step;
-use crate::dialect::table::Way;
-use crate::dialect::text;
-use crate::dialect::translation::{DialectEvent, Forward, Translation};
-use crate::dialect::translator::Translator;
-use crate::dialect::tree::Node;
-use crate::jsonrpc::{Frame, Kind, Limits, Scanned, scan};
+use crate::convert::text_block;
+use crate::message::Message;
+use crate::object::object;
+use crate::pending::{PendingRequest, Purpose};
+use crate::step::Step;
+use crate::table::Way;
+use crate::text;
+use crate::translation::{DialectEvent, Forward, Translation};
+use crate::translator::Translator;
+use crate::tree::Node;
+use jsonrpc::{Frame, Kind, Limits, Scanned, scan};
 
 /// Answers to a client that asks for a session too early, or for a second one.
 const AUTH_REQUIRED: &[u8] = br#"{"code":-32000,"message":"Authentication required"}"#;
@@ -134,7 +134,7 @@ impl Translator {
     }
 
     /// Sends the notice of `explain_stop` before the answer that was written.
-    pub(in crate::dialect) fn send_stop_notice(&mut self, frame: &Frame, out: &mut Translation) {
+    pub(crate) fn send_stop_notice(&mut self, frame: &Frame, out: &mut Translation) {
         let Some((session, words)) = self.actions.stop_notice.take() else {
             return;
         };
@@ -153,7 +153,7 @@ impl Translator {
 
     /// The peer has answered with the number of a tool call: what waited for it is written, in
     /// order, until a message has to wait again.
-    pub(in crate::dialect) fn receive_tool_number(
+    pub(crate) fn receive_tool_number(
         &mut self,
         call: &str,
         message: &Message<'_>,
@@ -190,11 +190,7 @@ impl Translator {
     }
 
     /// Queues a frame behind an update that waits; `false` when nothing waits.
-    pub(in crate::dialect) fn queue_behind(
-        &mut self,
-        frame: &Frame,
-        out: &mut Translation,
-    ) -> bool {
+    pub(crate) fn queue_behind(&mut self, frame: &Frame, out: &mut Translation) -> bool {
         if self.actions.waiting.is_empty() || !self.actions.queue(frame.clone()) {
             return false;
         }
@@ -205,11 +201,7 @@ impl Translator {
     }
 
     /// The agent has answered the bridge's own `session/new`.
-    pub(in crate::dialect) fn session_opened(
-        &mut self,
-        message: &Message<'_>,
-        out: &mut Translation,
-    ) {
+    pub(crate) fn session_opened(&mut self, message: &Message<'_>, out: &mut Translation) {
         let what = "the session of a client without sessions";
         out.note(DialectEvent::Swallowed, None, what);
         if message.kind == Kind::Error {

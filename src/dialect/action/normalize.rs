@@ -11,14 +11,14 @@
 
 use time::OffsetDateTime;
 
-use crate::dialect::message::Message;
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::step::Step;
-use crate::dialect::table::Way;
-use crate::dialect::text::{self, JsonType};
-use crate::dialect::translator::Translator;
-use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::pointer::own_pointer;
+use crate::step::Step;
+use crate::table::Way;
+use crate::text::{self, JsonType};
+use crate::translator::Translator;
+use crate::tree::Node;
+use jsonrpc::Kind;
 
 /// The slot that holds the working directory of a session that is being opened.
 const CWD: &str = "acp-relay.cwd";

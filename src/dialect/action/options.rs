@@ -23,18 +23,18 @@
 //!
 //! No value is invented: where one is missing, the message is forwarded unchanged, with a note.
 
-use crate::dialect::message::Message;
-use crate::dialect::methods::method_name;
-use crate::dialect::object::object;
-use crate::dialect::pending::PendingRequest;
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::step::Step;
-use crate::dialect::table::Way;
-use crate::dialect::text::{self, JsonType};
-use crate::dialect::translation::DialectEvent;
-use crate::dialect::translator::Translator;
-use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::methods::method_name;
+use crate::object::object;
+use crate::pending::PendingRequest;
+use crate::pointer::own_pointer;
+use crate::step::Step;
+use crate::table::Way;
+use crate::text::{self, JsonType};
+use crate::translation::DialectEvent;
+use crate::translator::Translator;
+use crate::tree::Node;
+use jsonrpc::Kind;
 
 /// The ids of the options that the bridge owns.
 const MODEL: &str = "_acp-relay.model";
@@ -198,7 +198,7 @@ impl Translator {
     }
 
     /// Remembers an agent without `session/set_model`, by its error.
-    pub(in crate::dialect) fn see_error(&mut self, request: &PendingRequest, error: &[u8]) {
+    pub(crate) fn see_error(&mut self, request: &PendingRequest, error: &[u8]) {
         if *request.canonical == *SET_MODEL
             && let Some(session) = &request.session
         {
@@ -356,7 +356,7 @@ fn add_modes(message: &mut Message<'_>) -> bool {
 }
 
 /// `{currentModelId, availableModels}` as a config option; `None` when a part is missing.
-pub(in crate::dialect) fn model_list(models: &[u8]) -> Option<Node<'static>> {
+pub(crate) fn model_list(models: &[u8]) -> Option<Node<'static>> {
     let first = |names: &[&str]| names.iter().find_map(|name| text::member(models, name));
     let mut option = select_option(
         (MODEL, "Model", "model"),
@@ -369,7 +369,7 @@ pub(in crate::dialect) fn model_list(models: &[u8]) -> Option<Node<'static>> {
 }
 
 /// `{currentModeId, availableModes}` as a config option; `None` when a part is missing.
-pub(in crate::dialect) fn mode_list(modes: &[u8]) -> Option<Node<'static>> {
+pub(crate) fn mode_list(modes: &[u8]) -> Option<Node<'static>> {
     let all = text::member(modes, "availableModes")?;
     let current = text::member(modes, "currentModeId")?;
     text::items(all).next()?;

@@ -14,15 +14,15 @@
 use std::borrow::Cow;
 
 use super::turn::is_unsupported;
-use crate::dialect::message::Message;
-use crate::dialect::pending::PendingRequest;
-use crate::dialect::step::Step;
-use crate::dialect::table::Way;
-use crate::dialect::text;
-use crate::dialect::translation::DialectEvent;
-use crate::dialect::translator::{PERMISSION, Translator};
-use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::pending::PendingRequest;
+use crate::step::Step;
+use crate::table::Way;
+use crate::text;
+use crate::translation::DialectEvent;
+use crate::translator::{PERMISSION, Translator};
+use crate::tree::Node;
+use jsonrpc::Kind;
 
 const PARKED: &str = "/toolCall/_meta/acp-relay";
 
@@ -85,11 +85,7 @@ impl Translator {
     }
 
     /// Whether the blocks of a final answer have been streamed in this turn.
-    pub(in crate::dialect) fn was_streamed(
-        &self,
-        pending: &PendingRequest,
-        blocks: &Node<'_>,
-    ) -> bool {
+    pub(crate) fn was_streamed(&self, pending: &PendingRequest, blocks: &Node<'_>) -> bool {
         let json = blocks.json();
         let mut all = String::new();
         if text::JsonType::of(&json) == text::JsonType::Array {

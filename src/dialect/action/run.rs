@@ -6,14 +6,14 @@ use super::normalize::{
 use super::options::models_of_options;
 use super::repair::{join_permission_title, reject_unsupported};
 use super::turn::{accept_unsupported, fail_turn, missing_session};
-use crate::dialect::message::Message;
-use crate::dialect::step::Step;
-use crate::dialect::table::{Action, Case, Way};
-use crate::dialect::translator::Translator;
+use crate::message::Message;
+use crate::step::Step;
+use crate::table::{Action, Case, Way};
+use crate::translator::Translator;
 
 impl Translator {
     /// Calls the actions of the cases, in order.
-    pub(in crate::dialect) fn run_actions<'a>(
+    pub(crate) fn run_actions<'a>(
         &mut self,
         cases: &[&Case],
         message: &mut Message<'a>,

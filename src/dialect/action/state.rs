@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::dialect::recent::Recent;
-use crate::jsonrpc::Frame;
+use crate::recent::Recent;
+use jsonrpc::Frame;
 
 /// Maximum number of waiting messages, and of their bytes.
 pub(super) const WAITING: usize = 1024;
@@ -12,7 +12,7 @@ pub(super) const WAITING_BYTES: usize = 1 << 20;
 
 /// The state of all actions.
 #[derive(Debug, Default)]
-pub(in crate::dialect) struct ActionState {
+pub(crate) struct ActionState {
     /// The `authMethods` of `initialize`.
     pub(super) auth_methods: Vec<u8>,
     /// The tool calls that have been announced.
@@ -23,7 +23,7 @@ pub(in crate::dialect) struct ActionState {
     /// The numbers of canonical tool calls; `None` until the client has answered.
     pub(super) numbers: Recent<Option<String>, 4096, { 1 << 20 }>,
     /// An update that waits for the number of its tool call, and all messages after it.
-    pub(in crate::dialect) waiting: VecDeque<Frame>,
+    pub(crate) waiting: VecDeque<Frame>,
     pub(super) waiting_bytes: usize,
     /// Whether a session was requested.
     pub(super) session_requested: bool,
@@ -34,7 +34,7 @@ pub(in crate::dialect) struct ActionState {
     /// Prompts that wait for the session.
     pub(super) prompts: Vec<Frame>,
     /// The working directory of the relay, and so of the agent that it starts.
-    pub(in crate::dialect) cwd: String,
+    pub(crate) cwd: String,
     /// Whether the agent has reported that the user is not signed in.
     pub(super) signed_out: bool,
     /// The notice to send before the answer that is being written: the session and the text.
@@ -53,7 +53,7 @@ impl ActionState {
     }
 
     /// The memory behind it, in bytes.
-    pub(in crate::dialect) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let prompts: usize = self.prompts.iter().map(Frame::weight).sum();
         self.auth_methods.capacity()
             + self.announced.bytes

@@ -5,11 +5,11 @@
 //! todo without text keeps the previous text, and one that the table drops is removed. The table
 //! says how todos are named, and which are done.
 
-use crate::dialect::message::Message;
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::step::Step;
-use crate::dialect::translator::Translator;
-use crate::dialect::tree::Node;
+use crate::message::Message;
+use crate::pointer::own_pointer;
+use crate::step::Step;
+use crate::translator::Translator;
+use crate::tree::Node;
 
 const ENTRIES: &str = "/update/entries";
 

@@ -12,16 +12,16 @@
 //!   request to be carried out.
 //! - `missing_session`: the error of a request for an unknown session contains the session's id.
 
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::pending::PendingRequest;
-use crate::dialect::permission::PermissionAnswer;
-use crate::dialect::step::Step;
-use crate::dialect::text::{self, JsonType};
-use crate::dialect::translation::DialectEvent;
-use crate::dialect::translator::{PERMISSION, Translator};
-use crate::dialect::tree::Node;
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::object::object;
+use crate::pending::PendingRequest;
+use crate::permission::PermissionAnswer;
+use crate::step::Step;
+use crate::text::{self, JsonType};
+use crate::translation::DialectEvent;
+use crate::translator::{PERMISSION, Translator};
+use crate::tree::Node;
+use jsonrpc::Kind;
 
 impl Translator {
     pub(super) fn cancelled_turn(&self, message: &mut Message<'_>, step: &Step<'_, '_>) {

@@ -12,8 +12,8 @@ use super::forms::{List, Literal, Pattern, Remark};
 use super::operations::Action;
 use super::row::Row;
 use super::way::Way;
-use crate::dialect::pointer::{JsonPointer, own_pointer};
-use crate::dialect::text::JsonType;
+use crate::pointer::{JsonPointer, own_pointer};
+use crate::text::JsonType;
 
 /// Guards, and what is done when they hold.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

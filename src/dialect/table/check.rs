@@ -9,8 +9,8 @@ use super::fault_list::FaultList;
 use super::forms::Pattern;
 use super::operations::RENAMED;
 use super::schema::schema;
-use crate::dialect::pointer::JsonPointer;
-use crate::jsonrpc::did_you_mean;
+use crate::pointer::JsonPointer;
+use jsonrpc::did_you_mean;
 
 /// What a value of each type is called, and how it is written.
 const TYPES: [(&str, &str, &str); 6] = [

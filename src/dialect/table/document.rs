@@ -8,8 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::TableFault;
-use crate::dialect::pointer::JsonPointer;
-use crate::dialect::text;
+use crate::pointer::JsonPointer;
+use crate::text;
 
 /// A file that was read.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ const MAX_FAULTS: usize = 100;
 
 /// Where the rules that short forms stand for are written: pointers into the table, and into the file.
 #[derive(Clone, Debug, Default)]
-pub(in crate::dialect) struct Origins(pub(super) Vec<(String, String)>);
+pub(crate) struct Origins(pub(super) Vec<(String, String)>);
 
 /// The faults of one file while it is checked.
 #[derive(Debug)]
-pub(in crate::dialect) struct FaultList<'f> {
+pub(crate) struct FaultList<'f> {
     document: &'f Document<'f>,
     origins: OnceCell<Origins>,
     found: RefCell<Vec<TableFault>>,
@@ -23,7 +23,7 @@ pub(in crate::dialect) struct FaultList<'f> {
 
 impl Origins {
     /// The place in the file where a place of the table is written.
-    pub(in crate::dialect) fn written(&self, pointer: &str) -> String {
+    pub(crate) fn written(&self, pointer: &str) -> String {
         let inside = |(made, _): &&(String, String)| {
             let rest = pointer.strip_prefix(&**made);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -50,12 +50,7 @@ impl<'f> FaultList<'f> {
     }
 
     /// Adds a fault.
-    pub(in crate::dialect) fn add(
-        &self,
-        pointer: &str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
+    pub(crate) fn add(&self, pointer: &str, what: impl Into<String>, remedy: impl Into<String>) {
         // The place of each is found by scanning the file again, so their number is limited.
         let mut found = self.found.borrow_mut();
         if found.len() > MAX_FAULTS {
@@ -72,7 +67,7 @@ impl<'f> FaultList<'f> {
     }
 
     /// The place in the file where a place of the table is written.
-    pub(in crate::dialect) fn written(&self, pointer: &str) -> String {
+    pub(crate) fn written(&self, pointer: &str) -> String {
         let origins = self.origins.get();
         origins.map_or_else(|| pointer.to_owned(), |origins| origins.written(pointer))
     }

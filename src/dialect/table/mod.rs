@@ -25,7 +25,7 @@ pub use fault::{TableFault, TableFaults};
 pub(super) use fault_list::FaultList;
 pub use forms::{List, Literal};
 pub use operations::{Action, Converter};
-pub(crate) use read::{content, fault_at};
+pub use read::{content, fault_at};
 pub use row::{Derive, Each, Pairs, Recall, Row};
 pub use schema::schema;
 pub(super) use types::PROMPTING;

@@ -8,7 +8,7 @@ use super::fault::{TableFault, TableFaults};
 use super::fault_list::FaultList;
 use super::types::Table;
 use super::{check, short};
-use crate::dialect::validate;
+use crate::validate;
 
 /// The newest `format` that this program reads.
 const FORMAT: u64 = 1;
@@ -73,19 +73,13 @@ impl Table {
     }
 
     /// A table that is part of the program. A test shows that there are no faults to look for.
-    pub(in crate::dialect) fn builtin(text: &str) -> Self {
+    pub(crate) fn builtin(text: &str) -> Self {
         serde_json::from_str(text).expect("the built-in tables have no faults")
     }
 }
 
 /// A fault of a key of the table in a file.
-pub(crate) fn fault_at(
-    file: &str,
-    text: &str,
-    key: &str,
-    what: String,
-    remedy: String,
-) -> TableFault {
+pub fn fault_at(file: &str, text: &str, key: &str, what: String, remedy: String) -> TableFault {
     match Document::parse(file, text) {
         Ok(document) => document.fault(&format!("/{key}"), what, remedy),
         Err(fault) => *fault,
@@ -93,7 +87,7 @@ pub(crate) fn fault_at(
 }
 
 /// The content of a file, with rules in place of their short forms; `null` if it cannot be read.
-pub(crate) fn content(file: &str, text: &str) -> Value {
+pub fn content(file: &str, text: &str) -> Value {
     let mut content = Document::parse(file, text).map_or(Value::Null, |document| document.content);
     short::expand(&mut content, &|_, _| {});
     content

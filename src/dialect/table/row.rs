@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::forms::{List, Literal, Remark, some};
 use super::operations::Converter;
 use super::way::Way;
-use crate::dialect::pointer::JsonPointer;
+use crate::pointer::JsonPointer;
 
 /// One value in two columns.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

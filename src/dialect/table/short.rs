@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 use super::fault_list::Origins;
 use super::operations::Converter;
 use super::row::Pairs;
-use crate::dialect::methods::is_canonical;
-use crate::dialect::pointer::JsonPointer;
-use crate::jsonrpc::Side;
+use crate::methods::is_canonical;
+use crate::pointer::JsonPointer;
+use jsonrpc::Side;
 
 /// The keys of a table that hold short forms.
 pub(super) const SECTIONS: [&str; 3] = ["update", "method", "answers"];

@@ -14,11 +14,11 @@ use super::fault_list::Origins;
 use super::forms::{List, Literal, Remark, present};
 use super::short::Shorts;
 use super::way::Way;
-use crate::dialect::pointer::JsonPointer;
-use crate::jsonrpc::Side;
+use crate::pointer::JsonPointer;
+use jsonrpc::Side;
 
 /// The slot that every table has: the session whose prompt is in flight.
-pub(in crate::dialect) const PROMPTING: &str = "prompting_session";
+pub(crate) const PROMPTING: &str = "prompting_session";
 
 /// A mapping table of acp-relay.
 ///
@@ -91,7 +91,7 @@ pub struct Table {
     pub rules: Vec<Rule>,
     /// Where the rules are written that short forms stand for.
     #[serde(skip)]
-    pub(in crate::dialect) origins: Origins,
+    pub(crate) origins: Origins,
 }
 
 /// Which messages of a dialect carry `jsonrpc`; it is never required in reading.

@@ -6,15 +6,15 @@ use std::time::Instant;
 use super::methods::{passes_to_agents, passes_to_clients, requested};
 use super::out::{Hop, INVALID_REQUEST, Out, State, V2_DIALECT};
 use super::policies::VersionPolicies;
-use crate::dialect::library::{DialectError, Library};
-use crate::dialect::memory::ENTRY;
-use crate::dialect::message::Message;
-use crate::dialect::methods::{MethodName, method_of};
-use crate::dialect::pending::MAX_OPEN;
-use crate::dialect::program::FiredRule;
-use crate::dialect::translation::{Forward, Translation};
-use crate::dialect::translator::Translator;
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Side, scan};
+use crate::library::{DialectError, Library};
+use crate::memory::ENTRY;
+use crate::message::Message;
+use crate::methods::{MethodName, method_of};
+use crate::pending::MAX_OPEN;
+use crate::program::FiredRule;
+use crate::translation::{Forward, Translation};
+use crate::translator::Translator;
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Side, scan};
 
 /// The conversion between the peer that speaks v2 and the rest of the conversation, which is v1.
 #[derive(Debug)]

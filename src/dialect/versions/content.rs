@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 use regex_lite::Regex;
 
-use crate::dialect::PATH_SEGMENT;
-pub(super) use crate::dialect::convert::text_block;
-use crate::dialect::object::{Json, object};
-use crate::dialect::text::{self, JsonType};
-use crate::dialect::tree::Node;
+use crate::PATH_SEGMENT;
+pub(super) use crate::convert::text_block;
+use crate::object::{Json, object};
+use crate::text::{self, JsonType};
+use crate::tree::Node;
 
 /// The types of content blocks in v1, each with its members.
 const BLOCKS: [(&str, &str); 5] = [

@@ -3,11 +3,11 @@
 
 use super::out::{Hop, Out};
 use super::policies::{TerminalDisplay, VersionPolicies};
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::text::JsonType;
-use crate::dialect::tree::Node;
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::pointer::own_pointer;
+use crate::text::JsonType;
+use crate::tree::Node;
 
 /// A protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

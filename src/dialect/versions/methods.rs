@@ -1,10 +1,10 @@
 //! The methods that pass between the versions, and the members of their params and results.
 
 use super::out::{INTERNAL_ERROR, Out, error_code};
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::text::JsonType;
-use crate::jsonrpc::{Id, IdBuf, Kind};
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::text::JsonType;
+use jsonrpc::{Id, IdBuf, Kind};
 
 /// A draft of v2: the agent does not speak the version.
 const UNSUPPORTED_VERSION: i32 = -32022;

@@ -16,13 +16,13 @@ use super::out::{INTERNAL_ERROR, INVALID_PARAMS, State, error};
 use super::policies::{HybridInitialize, VersionPolicies};
 use super::to_v1::ToV1;
 use super::to_v2::ToV2;
-use crate::dialect::library::Library;
-use crate::dialect::message::Message;
-use crate::dialect::methods::method_of;
-use crate::dialect::object::Json;
-use crate::dialect::text::JsonType;
-use crate::dialect::tree::Node;
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits};
+use crate::library::Library;
+use crate::message::Message;
+use crate::methods::method_of;
+use crate::object::Json;
+use crate::text::JsonType;
+use crate::tree::Node;
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits};
 
 /// The negotiation of one conversation.
 #[derive(Debug)]

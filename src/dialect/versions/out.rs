@@ -4,12 +4,12 @@ use std::fmt::Debug;
 use std::time::Instant;
 
 use super::policies::VersionPolicies;
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::text;
-use crate::dialect::translation::{DialectEvent, DialectNote};
-use crate::dialect::tree::Node;
-use crate::jsonrpc::{IdBuf, Kind, Side};
+use crate::message::Message;
+use crate::object::object;
+use crate::text;
+use crate::translation::{DialectEvent, DialectNote};
+use crate::tree::Node;
+use jsonrpc::{IdBuf, Kind, Side};
 
 /// The name of the table, which the rules of the states are reported under.
 pub const V2_DIALECT: &str = "acp-v2";
@@ -49,7 +49,7 @@ pub(super) trait State: Debug + Send + Sync {
     fn expire(&mut self, out: &mut Out<'_>);
     /// The memory that takes what is remembered, in bytes.
     fn weight(&self) -> usize;
-    /// Forgets what is known of sessions; see [`memory::forget`](crate::dialect::memory::forget).
+    /// Forgets what is known of sessions; see [`memory::forget`](crate::memory::forget).
     fn forget(&mut self, excess: &mut usize) -> usize;
 }
 

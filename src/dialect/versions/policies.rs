@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::jsonrpc::parse_duration;
+use jsonrpc::parse_duration;
 
 /// The policies of the conversion between v1 and v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::out::Out;
-use crate::dialect::message::Message;
-use crate::dialect::translation::DialectEvent;
+use crate::message::Message;
+use crate::translation::DialectEvent;
 
 /// At most so many of them, with about so many bytes.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 use bytes::{Buf as _, BytesMut};
 
 use super::{Decoded, partial};
-use crate::jsonrpc::{Frame, FrameError, Limits};
+use crate::{Frame, FrameError, Limits};
 
 /// The position in the stream.
 #[derive(Debug, Default)]
@@ -186,7 +186,7 @@ impl Header {
 fn stray(buffer: &mut BytesMut, end: usize) -> Result<Decoded, Box<FrameError>> {
     let mut line = buffer.split_to(end);
     line.truncate(line.trim_ascii_end().len());
-    if crate::jsonrpc::scan::json_like(&line) {
+    if crate::scan::json_like(&line) {
         return Err(partial::bad_header("a message has no header"));
     }
     Ok(Decoded::Frame(Frame::new(line.freeze())))

@@ -1,6 +1,6 @@
 //! What a decoder cuts out of a stream.
 
-use crate::jsonrpc::{Frame, FrameError};
+use crate::{Frame, FrameError};
 
 /// One item cut out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

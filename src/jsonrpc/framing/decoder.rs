@@ -7,7 +7,7 @@ use bytes::{Buf as _, BytesMut};
 use super::content_length::ContentLengthDecoder;
 use super::ndjson::{Line, LineDecoder};
 use super::{Decoded, Framing, sniff};
-use crate::jsonrpc::{FrameError, Limits};
+use crate::{FrameError, Limits};
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use bytes::BytesMut;
 
-use crate::jsonrpc::Frame;
+use crate::Frame;
 
 /// A way to delimit messages in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use bytes::{Buf as _, BytesMut};
 
 use super::{Decoded, partial, sniff};
-use crate::jsonrpc::{Frame, FrameError, Limits};
+use crate::{Frame, FrameError, Limits};
 
 /// The position in the stream.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 //!
 //! Only the first bytes are examined, so that the cost does not depend on what the peer sends.
 
-use crate::jsonrpc::scan::json_like;
-use crate::jsonrpc::{FrameError, FrameFault, IdBuf, Limits, scan_head};
+use crate::scan::json_like;
+use crate::{FrameError, FrameFault, IdBuf, Limits, scan_head};
 
 /// Bytes of a message that are examined at most.
 const HEAD: usize = 64 << 10;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::catalogue::AgentSeries;
 use super::labels::SessionStart;
 use super::registry::Registry;
-use crate::conversation::{TokenKind, Tokens, ToolStatus};
-use crate::jsonrpc::Exit;
+use conversation::{TokenKind, Tokens, ToolStatus};
+use jsonrpc::Exit;
 
 /// The metrics of one agent.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ const MOST: usize = 17;
 
 /// One series of a histogram. Takes the same memory however many samples there are.
 #[derive(Debug)]
-pub(in crate::observe) struct Buckets {
+pub(crate) struct Buckets {
     pub(super) name: &'static str,
     labels: LabelSet,
     bounds: &'static [f64],
@@ -45,7 +45,7 @@ impl Buckets {
     }
 
     /// Adds one duration.
-    pub(in crate::observe) fn record(&self, took: Duration) {
+    pub(crate) fn record(&self, took: Duration) {
         self.add(self.bucket(took), 1, nanos(took));
     }
 

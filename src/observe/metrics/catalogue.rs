@@ -15,8 +15,8 @@ use super::labels::{
 };
 use super::metric::{Metric, Type};
 use super::registry::{Family, Registry};
-use crate::auth::{CredentialKind, RejectReason};
-use crate::conversation::{Method, Note, PermissionOutcome, StopReason, TokenKind, ToolKind};
+use auth::{CredentialKind, RejectReason};
+use conversation::{Method, Note, PermissionOutcome, StopReason, TokenKind, ToolKind};
 
 type Histogram = Arc<Buckets>;
 
@@ -180,7 +180,7 @@ catalogue! {
 
 impl Buckets {
     /// A series without labels; `name` is without its prefix.
-    pub(in crate::observe) fn single(name: &str) -> Self {
+    pub(crate) fn single(name: &str) -> Self {
         Self::new(Metric::named(CATALOGUE, name), &[])
     }
 }

@@ -15,8 +15,8 @@ use super::labels::Closing;
 use super::open_conversation::OpenConversation;
 use super::shared::Metrics;
 use super::stats::Parties;
-use crate::conversation::Needs;
-use crate::observe::{Event, Observer};
+use crate::{Event, Observer};
+use conversation::Needs;
 
 /// Counts one conversation. Dropping it counts the end.
 pub struct ConversationMetrics {

@@ -2,9 +2,9 @@
 //!
 //! Those of methods, stop reasons and the like are in `conversation`.
 
-use crate::conversation::Cause;
-use crate::jsonrpc::{FrameFault, Kind, names};
-use crate::link::Attach;
+use conversation::Cause;
+use jsonrpc::{FrameFault, Kind, names};
+use link::Attach;
 
 names! {
     /// The transport of a connection.
@@ -126,7 +126,7 @@ pub(super) const DIRECTIONS: &[&str] = &["to_agent", "to_client"];
 pub(super) const KEPT: &[&str] = &["link", "detach"];
 
 /// What became of connections that were opened to carry a link; the refusals in the order of
-/// [`RefusalCode`](crate::link::RefusalCode).
+/// [`RefusalCode`](link::RefusalCode).
 pub(super) const ATTACHED: &[&str] = &[
     "new",
     "resumed",

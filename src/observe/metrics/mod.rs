@@ -39,7 +39,7 @@ mod stats;
 mod tokens;
 
 pub use agent::AgentMetrics;
-pub(in crate::observe) use buckets::Buckets;
+pub(crate) use buckets::Buckets;
 pub use catalogue::CATALOGUE;
 pub use conversation::ConversationMetrics;
 pub use labels::{

@@ -15,11 +15,11 @@ use super::pending::Pending;
 use super::registry::Registry;
 use super::stats::{ConversationStats, Parties};
 use super::tokens::TokenUsage;
-use crate::conversation::{
+use crate::counts::RuleCounts;
+use conversation::{
     Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, StopReason,
 };
-use crate::jsonrpc::{Kind, Side};
-use crate::observe::counts::RuleCounts;
+use jsonrpc::{Kind, Side};
 
 /// An open conversation: its state, and what was counted and not collected yet.
 #[derive(Debug)]

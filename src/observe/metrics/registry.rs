@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::buckets::Buckets;
 use super::metric::{Metric, Type};
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 const METADATA: Metadata<'static> = Metadata::new("acp_relay", Level::INFO, None);
 

@@ -22,10 +22,9 @@ use super::process;
 use super::shared::Metrics;
 use super::sources::{LOST, RuntimeStats};
 use super::stats::Parties;
-use crate::conversation::Method;
-use crate::link::LinkTotals;
-use crate::observe::recorder::PruneReason;
-use crate::panics;
+use crate::recorder::PruneReason;
+use conversation::Method;
+use link::LinkTotals;
 
 impl Metrics {
     /// All metrics, in Prometheus' text format 0.0.4.

@@ -15,13 +15,13 @@ use super::open_conversation::OpenConversation;
 use super::registry::Registry;
 use super::sources::GaugeSource;
 use super::stats::ConversationStats;
-use crate::auth::{AuthEvents, CredentialKind, RejectReason};
-use crate::conversation::Note;
-use crate::jsonrpc::Side;
-use crate::link::{Attach, LinkEvents, LinkSource};
-use crate::observe::recorder::RecorderStats;
-use crate::observe::traces;
-use crate::panics::SharedMutex;
+use crate::recorder::RecorderStats;
+use crate::traces;
+use auth::{AuthEvents, CredentialKind, RejectReason};
+use conversation::Note;
+use jsonrpc::Side;
+use link::{Attach, LinkEvents, LinkSource};
+use panics::SharedMutex;
 
 /// The metrics of the process.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 
 use smallvec::SmallVec;
 
-use crate::conversation::{SessionHash, Tokens};
+use conversation::{SessionHash, Tokens};
 
 /// Sessions whose reports are kept. The least recently reported one is dropped.
 const SESSIONS: usize = 64;

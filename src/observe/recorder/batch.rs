@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::pairing::MessageInfo;
-use crate::jsonrpc::{Frame, Side};
-use crate::recording::EventKind;
+use jsonrpc::{Frame, Side};
+use recording::EventKind;
 
 /// Frames up to this length are copied. A shared frame keeps the buffer it was read into until it is
 /// written, and the reader needs a new one: up to this length that costs more than a copy.

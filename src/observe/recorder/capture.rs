@@ -17,10 +17,10 @@ use super::pairing::MessageInfo;
 use super::queue::{OverflowPolicy, Queue};
 use super::recording_writer::{RecordingPlan, RecordingWriter};
 use super::writer_thread::{WriterSlot, WriterThread};
-use crate::conversation::{self, Needs, Note};
-use crate::jsonrpc::{Frame, Side};
-use crate::observe::{Event, Observer};
-use crate::recording::EventKind;
+use crate::{Event, Observer};
+use conversation::{self, Needs, Note};
+use jsonrpc::{Frame, Side};
+use recording::EventKind;
 
 /// Records one conversation. Dropping it ends the recording.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
-use crate::jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
-use crate::recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
-use crate::recording::write::{self, FrameInfo, Stamp};
-use crate::recording::{EventKind, Passed, Payload, patch};
+use jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
+use recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
+use recording::write::{self, FrameInfo, Stamp};
+use recording::{EventKind, Passed, Payload, patch};
 
 /// The longest frame from which a patch is made.
 const MAX_PATCHED: usize = 256 << 10;

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use crate::panics::SharedMutex;
-use crate::recording::{PACKED, PLAIN, pack, rfc3339};
+use panics::SharedMutex;
+use recording::{PACKED, PLAIN, pack, rfc3339};
 
 /// Maximum number of segments that wait for compression. Further ones stay uncompressed.
 const WAITING: usize = 64;

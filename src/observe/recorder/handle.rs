@@ -9,7 +9,7 @@ use super::batch::{Entry, Item};
 use super::queue::{OverflowPolicy, State};
 use super::stats::RecorderStats;
 use super::writer_thread::{WriterSlot, WriterThread};
-use crate::recording::{EventKind, Payload};
+use recording::{EventKind, Payload};
 
 /// Adds events from outside the conversation to a recording, such as an agent's stderr.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! [`event_encoder`] makes lines of the events: redacted, paired, checksummed. They are written to
 //! a [`SegmentStore`], which is a directory. When the writer is too far behind, the relay reads
 //! nothing for a while (`lossless`), or further events are counted and dropped (`lossy`). A
-//! [`Pruner`] deletes old recordings, if configured. `crate::recording` defines the format.
+//! [`Pruner`] deletes old recordings, if configured. `recording` defines the format.
 //!
 //! # Why
 //! *A mutex, held for a copy or an exchange of two pointers.* A channel costs a wake-up for each

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::jsonrpc::{Envelope, Id, IdBuf, Kind, PendingRequests, Side, Span, member_range};
+use jsonrpc::{Envelope, Id, IdBuf, Kind, PendingRequests, Side, Span, member_range};
 
 /// Requests remembered for one sender at one edge before answered ones are removed.
 const REMEMBERED: usize = 1 << 10;

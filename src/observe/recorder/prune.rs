@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use super::folder::{marks_path, recorded};
-use crate::jsonrpc::names;
-use crate::recording::{PACKED, PLAIN, Parsed, open};
+use jsonrpc::names;
+use recording::{PACKED, PLAIN, Parsed, open};
 
 /// The interval at which a directory is checked, and at most [`STEPS`] times as long while little is
 /// recorded.

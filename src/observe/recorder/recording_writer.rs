@@ -15,9 +15,9 @@ use super::folder::SegmentStore;
 use super::queue::{OverflowPolicy, Queue};
 use super::segment::SegmentWriter;
 use super::stats::RecorderStats;
-use crate::jsonrpc::Side;
-use crate::recording::redact::{Mode, Redactor};
-use crate::recording::{EventKind, Header, PeerInfo, VERSION, parse_line, peer_info, unix_micros};
+use jsonrpc::Side;
+use recording::redact::{Mode, Redactor};
+use recording::{EventKind, Header, PeerInfo, VERSION, parse_line, peer_info, unix_micros};
 
 /// Lines are written when there are this many bytes of them: few enough to be still in the
 /// processor's cache, and enough for one efficient write. The lines of a batch of `URGENT_BYTES`

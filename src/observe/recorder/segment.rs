@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use super::folder::SegmentStore;
-use crate::recording::{Header, write};
+use recording::{Header, write};
 
 /// The size of a segment, in bytes, after which the next one begins.
 const MAX_SIZE: u64 = 64 << 20;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::batch::MAX_BYTES;
 use super::queue::Queue;
-use crate::observe::metrics::Buckets;
-use crate::panics::SharedMutex;
-use crate::recording::redact::Hits;
+use crate::metrics::Buckets;
+use panics::SharedMutex;
+use recording::redact::Hits;
 
 /// The statistics of all recordings of a process.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl RecorderStats {
     }
 
     /// The times that writing lines took.
-    pub(in crate::observe) const fn writes(&self) -> &Buckets {
+    pub(crate) const fn writes(&self) -> &Buckets {
         &self.writes
     }
 }

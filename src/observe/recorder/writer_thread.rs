@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::queue::Queue;
 use super::recording_writer::RecordingWriter;
-use crate::panics::{self, Place, SharedGuard, SharedMutex};
+use panics::{self, Place, SharedGuard, SharedMutex};
 
 /// How long events may wait before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);

@@ -7,7 +7,7 @@ use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
-use crate::conversation::TraceContext;
+use conversation::TraceContext;
 
 /// The trace context of a request, as a carrier for the library.
 struct Carrier<'a>(&'a TraceContext);

@@ -10,10 +10,8 @@ use opentelemetry::{KeyValue, Value};
 use super::context;
 use super::span::{Span, SpanFactory};
 use super::span_sender::SpanSender;
-use crate::conversation::{
-    Content, MessageSummary, Method, Note, SessionHash, ToolStatus, TraceContext,
-};
-use crate::jsonrpc::{IdBuf, Kind, Side};
+use conversation::{Content, MessageSummary, Method, Note, SessionHash, ToolStatus, TraceContext};
+use jsonrpc::{IdBuf, Kind, Side};
 
 /// Maximum number of sessions and of tool calls of one conversation with a span at a time. Further
 /// ones have none; requests are bounded by `Limits::in_flight`.

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use super::span::SpanFactory;
 use super::span_builder::{ConversationInfo, SpanBuilder};
 use super::span_sender::SpanSender;
-use crate::conversation::{MessageSummary, Needs, TraceAssigner};
-use crate::observe::metrics::Closing;
-use crate::observe::{Event, Observer};
+use crate::metrics::Closing;
+use crate::{Event, Observer};
+use conversation::{MessageSummary, Needs, TraceAssigner};
 
 /// Makes spans of one conversation. Dropping it ends them.
 #[derive(Debug)]

@@ -14,16 +14,16 @@ use tokio::time::{Instant, timeout};
 use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
-use crate::auth::Principal;
-use crate::conversation::Note;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::reply::{self, Delivered, Reason};
-use crate::jsonrpc::{
+use auth::Principal;
+use conversation::Note;
+use jsonrpc::framing::Decoded;
+use jsonrpc::reply::{self, Delivered, Reason};
+use jsonrpc::{
     CloseReason, Frame, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, Side, scan,
 };
-use crate::link::ReplayBuffer;
-use crate::observe::metrics::Metrics;
-use crate::transport::{Link, LinkError, Peer, Presence, PresenceCallback};
+use link::ReplayBuffer;
+use observe::metrics::Metrics;
+use transport::{Link, LinkError, Peer, Presence, PresenceCallback};
 
 /// Time for closing the link of a client that reconnected over another one.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::{Envelope, Frame, member};
-use crate::link::{ReplayBuffer, Size};
+use jsonrpc::{Envelope, Frame, member};
+use link::{ReplayBuffer, Size};
 
 /// Most sessions of one conversation that are kept; the others are known to the agent only.
 const MAX_SESSIONS: usize = 1024;

@@ -4,7 +4,7 @@
 //! of the connection before. So from the second connection on, requests go to the agent under ids
 //! of the relay, and their answers to the client under its own.
 
-use crate::jsonrpc::{Id, IdBuf, PendingRequests};
+use jsonrpc::{Id, IdBuf, PendingRequests};
 
 /// The relay's first id: far from what clients count to, and a 32-bit number, which is all that
 /// some agents support.

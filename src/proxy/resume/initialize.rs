@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::jsonrpc::Frame;
+use jsonrpc::Frame;
 
 /// The client's `initialize`, and the agent's answer.
 #[derive(Debug, Default)]

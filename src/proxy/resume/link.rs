@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 
 use super::detached::DetachedConversation;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame};
-use crate::transport::{
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Frame};
+use transport::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, forward,
 };
 

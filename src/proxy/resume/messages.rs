@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::detached::{AgentRequest, DetachedConversation};
 use super::ids::RequestKind;
-use crate::jsonrpc::{
+use jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
 };
 

@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 
 use super::detached::{DetachedConversation, ReadAhead};
 use super::link::{self, Shared};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Envelope, Frame, Kind, Limits, Scanned, named_session, reply, scan};
-use crate::link::{LinkSource, LinkTotals};
-use crate::observe::metrics::Metrics;
-use crate::panics::SharedMutex;
-use crate::transport::{Link, Peer};
+use ::link::{LinkSource, LinkTotals};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Envelope, Frame, Kind, Limits, Scanned, named_session, reply, scan};
+use observe::metrics::Metrics;
+use panics::SharedMutex;
+use transport::{Link, Peer};
 
 /// All conversations of a listener whose clients may reconnect.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use serde_json::Value;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::steps::Step;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::patch;
+use crate::patch;
+use jsonrpc::{Kind, Side};
 
 /// The messages of one side in one session, or outside of all sessions; of unordered updates (see
 /// [`Step::unordered`]) also their kind.
@@ -18,7 +18,6 @@ type Sequence = (Side, Option<String>, Option<String>);
 
 /// A difference of two conversations; steps are given by index.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Difference {
     /// Only the first one has this step.
     Missing(usize),
@@ -37,7 +36,6 @@ pub enum Difference {
 
 /// A step of one conversation or of both, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Pair {
     /// The step of the first one; `None` if only the second one has it.
     pub left: Option<usize>,

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::recording::folder_names::{find_folder, is_long};
+use crate::folder_names::{find_folder, is_long};
 
 /// Minimum length of ids that are replaced within strings; shorter ones may occur by chance.
 const MIN_LEN: usize = 8;

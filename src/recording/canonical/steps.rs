@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::names::NameTable;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::surrogates::{join_halves, parse_json};
-use crate::recording::{Message, Payload, RecordedEvent, View, ViewFilter};
+use crate::surrogates::{join_halves, parse_json};
+use crate::{Message, Payload, RecordedEvent, View, ViewFilter};
+use jsonrpc::{Kind, Side};
 
 /// Updates that may come at any time; a text continues across them.
 const UNORDERED: [&str; 6] = [

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::field::{Field, ValueType};
-use crate::recording::lint::RULES;
+use crate::lint::RULES;
 
 /// Maximum nesting of parentheses and `not`.
 const MAX_DEPTH: usize = 64;

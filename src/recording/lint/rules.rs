@@ -4,8 +4,8 @@ use clap::ValueEnum;
 
 use serde::Serialize;
 
-use crate::acp::{CheckedMessage, Consequence, Violation, ViolationKind};
-use crate::jsonrpc::{Kind, Side};
+use acp::{CheckedMessage, Consequence, Violation, ViolationKind};
+use jsonrpc::{Kind, Side};
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]

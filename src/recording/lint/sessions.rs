@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::rules::*;
-use crate::jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
-use crate::recording::{Message, RecordedEvent};
+use crate::{Message, RecordedEvent};
+use jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
 
 /// A violated rule and the details, before the event is known.
 pub(super) type Problem = (&'static LintRule, String);

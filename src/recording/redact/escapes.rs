@@ -11,7 +11,7 @@ const MAX_GAP: usize = 12;
 
 /// Whether a word may begin at `at`. The letters of an escape such as `\n` or `\u201c` are not part
 /// of a word, nor is the last letter of a terminal escape such as `[31m`.
-pub(in crate::recording) fn begins_word(text: &[u8], at: usize) -> bool {
+pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     let back = |by: usize| at.checked_sub(by).map(|at| text[at]);
     if back(1) == Some(b'\\') {
         // The `n` of an escaped line break; an escaped backslash does not count.

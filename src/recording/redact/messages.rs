@@ -9,8 +9,8 @@ use super::redactor::{Mode, Redacted, Redactor};
 use super::scan;
 use super::streams::Streams;
 use super::walk::walk;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::Payload;
+use crate::Payload;
+use jsonrpc::{Kind, Side};
 
 /// The state kept between the messages of one side, to find secrets in the next one.
 #[derive(Debug, Default)]

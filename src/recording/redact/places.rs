@@ -16,7 +16,7 @@ use super::redactor::HitKind;
 use super::table::{List, words};
 use super::tokens::{Token, Tokens};
 use super::walk::{Level, Walk};
-use crate::recording::surrogates::parse_json;
+use crate::surrogates::parse_json;
 
 /// Members whose short, plain text belongs to the protocol: kept in mode `structure`.
 static PROTOCOL_MEMBERS: List = LazyLock::new(|| words(include_str!("tables/protocol.txt")));

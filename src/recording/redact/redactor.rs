@@ -9,8 +9,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use jsonptr::{Pointer, Token};
 
-use crate::jsonrpc::names;
-use crate::recording::Redaction;
+use crate::Redaction;
+use jsonrpc::names;
 
 /// The name and version of the built-in rules.
 pub const RULES: &str = "default@9";
@@ -118,7 +118,7 @@ impl From<HitKind> for Hits {
 
 impl PointerPattern {
     /// The steps of the path, decoded.
-    pub(in crate::recording) fn steps(&self) -> &[String] {
+    pub(crate) fn steps(&self) -> &[String] {
         &self.0
     }
 

@@ -10,7 +10,7 @@ use super::escapes::after_escape;
 use super::piece::{BORDER, TextStream};
 use super::redactor::{HitKind, Redacted, Redactor, splice};
 use super::tokens::{Token, Tokens};
-use crate::jsonrpc::{Kind, Limits, is_json};
+use jsonrpc::{Kind, Limits, is_json};
 
 /// Limit of the texts that are tracked; the least recently used one is dropped.
 const MAX_STREAMS: usize = 64;

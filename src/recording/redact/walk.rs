@@ -16,7 +16,7 @@ use super::names::{
 use super::redactor::{HitKind, Hits, Mode, Redacted, Redactor, splice};
 use super::scan;
 use super::tokens::{Token, Tokens};
-use crate::jsonrpc::{Limits, is_json};
+use jsonrpc::{Limits, is_json};
 
 /// The number of nested strings in which JSON is searched.
 const MAX_DEPTH: usize = 2;

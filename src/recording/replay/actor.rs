@@ -18,12 +18,12 @@ use super::names::{NameKind, NameMap, with_id};
 use super::rules::{FaultKind, MatchRule, ReplayRules, Unmatched};
 use super::scenes::{Part, Scenes};
 use super::script::{Script, ScriptStep};
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{
+use crate::surrogates::parse_json;
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{
     Envelope, Frame, FrameError, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Role, Scanned,
     Side, scan,
 };
-use crate::recording::surrogates::parse_json;
 
 /// How long a step waits while the client sends nothing.
 const TIMEOUT: Duration = Duration::from_secs(1);

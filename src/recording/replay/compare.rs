@@ -13,11 +13,11 @@ use super::level::CompareLevel;
 use super::matching;
 use super::rules::MatchRule;
 use super::script::Script;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::canonical::{self, Step};
-use crate::recording::patch::{self, Change};
-use crate::recording::redact::PointerPattern;
-use crate::recording::{RecordedEvent, View};
+use crate::canonical::{self, Step};
+use crate::patch::{self, Change};
+use crate::redact::PointerPattern;
+use crate::{RecordedEvent, View};
+use jsonrpc::{Kind, Side};
 
 /// Values that vary in every run and say nothing about the agent: the usage of its model.
 const VOLATILE: [&str; 3] = [

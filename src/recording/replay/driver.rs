@@ -15,8 +15,8 @@ use super::names::{NameKind, NameMap, with_id};
 use super::permission::{OptionChoice, choose};
 use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, Id, IdBuf, PendingRequests, Side};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Frame, Id, IdBuf, PendingRequests, Side};
 
 /// Plays the client.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::collections::{HashSet, VecDeque};
 use serde_json::Value;
 
 use super::names::with_id;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, PendingRequests};
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Envelope, Frame, Id, Kind, Limits, PendingRequests};
 
 /// The id of the `initialize` that is sent to the live agent.
 const INITIALIZE_ID: &[u8] = b"\"replay-introduction\"";

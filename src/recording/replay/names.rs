@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::jsonrpc::text::{items, members};
-use crate::jsonrpc::{Frame, Id, Limits, Scanned, scan};
-use crate::recording::folder_names::{find_folder, is_long};
+use crate::folder_names::{find_folder, is_long};
+use jsonrpc::text::{items, members};
+use jsonrpc::{Frame, Id, Limits, Scanned, scan};
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::jsonrpc::parse_duration;
+use jsonrpc::parse_duration;
 
 /// How the agent is played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,6 @@ pub struct InjectedFault {
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FaultKind {
     /// `drop`: the next message is not sent.
     Drop,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::matching::{matches, similarity};
 use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
-use crate::jsonrpc::{Id, Kind, Side};
+use jsonrpc::{Id, Kind, Side};
 
 /// The scenes of a script, in the order in which they begin.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
-use crate::recording::capture::{self, LineContent, Lines};
-use crate::recording::surrogates::parse_json;
-use crate::recording::{
+use crate::capture::{self, LineContent, Lines};
+use crate::surrogates::parse_json;
+use crate::{
     EventKind, Message, NotRecording, PACKED, PLAIN, Payload, RecordedEvent, Recording, View,
     ViewFilter,
 };
+use jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
 
 /// The number of bytes that are read to detect the format of a file.
 const MAX_HEAD: u64 = 4096;
@@ -67,7 +67,6 @@ pub struct ScriptError {
 
 /// What is wrong with a file that is to be played.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ScriptFault {
     /// It cannot be read, or not as the recording that it is.
     #[error(transparent)]

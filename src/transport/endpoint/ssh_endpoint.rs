@@ -5,7 +5,6 @@
 use std::fmt;
 
 use super::authority::{Bracketed, authority_parts};
-use crate::auth;
 
 /// The address of an agent on another machine that the user can log in to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-use crate::jsonrpc::Limits;
-use crate::panics::{self, Place, panic_point};
+use jsonrpc::Limits;
+use panics::{self, Place, panic_point};
 
 /// Time to wait before accepting again when the operating system refuses (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 
-use crate::link;
-
 /// Which connection a request belongs to; given by the server in its answer to `initialize`.
 pub(super) const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 /// Which session a request belongs to.
@@ -28,8 +26,7 @@ pub(super) const GRACE: HeaderName = HeaderName::from_static("acp-relay-grace-ms
 /// events.
 pub(super) const KEEPALIVE: HeaderName = HeaderName::from_static("acp-relay-keepalive-ms");
 /// With a WebSocket's request and answer, in bytes: the longest message that the sender takes.
-pub(in crate::transport) const MAX_MESSAGE: HeaderName =
-    HeaderName::from_static("acp-relay-max-message");
+pub(crate) const MAX_MESSAGE: HeaderName = HeaderName::from_static("acp-relay-max-message");
 /// How the comment begins that ends a stream whose conversation is over. A code and a reason
 /// follow, those of a WebSocket's close frame.
 pub(super) const CLOSE: &str = "acp-relay close ";
@@ -46,7 +43,7 @@ pub(super) fn time(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
 }
 
 /// The longest message that the sender of these takes, if it has announced that.
-pub(in crate::transport) fn longest(headers: &HeaderMap) -> usize {
+pub(crate) fn longest(headers: &HeaderMap) -> usize {
     let value = headers
         .get(MAX_MESSAGE)
         .and_then(|value| value.to_str().ok());
@@ -54,7 +51,7 @@ pub(in crate::transport) fn longest(headers: &HeaderMap) -> usize {
 }
 
 /// Whether a body is of a content type, whatever its parameters.
-pub(crate) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
+pub fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let given = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let media_type = given.and_then(|value| value.split(|byte| *byte == b';').next());
     media_type.is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
@@ -68,7 +65,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> String {
 }
 
 /// Whether `token` is among the comma-separated values of the headers of that name.
-pub(in crate::transport) fn lists(fields: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
+pub(crate) fn lists(fields: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
     let values = fields.get_all(name).iter();
     let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     tokens.any(|one| one.trim_ascii().eq_ignore_ascii_case(token))

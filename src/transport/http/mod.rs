@@ -7,12 +7,12 @@
 
 mod accept;
 pub mod client;
-pub(crate) mod headers;
+pub mod headers;
 mod link;
-pub(crate) mod port;
+pub mod port;
 mod queue;
 mod server;
 
 pub use accept::{accept_sockets, answer, http_server};
-pub(super) use link::{connect, connect_elephant};
+pub use link::{connect, connect_elephant};
 pub(super) use server::listen;

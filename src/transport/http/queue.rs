@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::jsonrpc::framing::Decoded;
-use crate::transport::{FrameStream, LinkError, forward};
+use crate::{FrameStream, LinkError, forward};
+use jsonrpc::framing::Decoded;
 
 /// A queue with any number of senders and one receiver.
 #[derive(Debug)]

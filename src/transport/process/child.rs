@@ -22,11 +22,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::stderr::Stderr;
 use super::{Launch, children, program, silence, watchdog};
-use crate::jsonrpc::Limits;
-use crate::transport::{
+use crate::{
     Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, forward,
     stream,
 };
+use jsonrpc::Limits;
 
 /// An agent that was started.
 #[derive(Debug)]
@@ -55,10 +55,7 @@ pub struct Process {
 }
 
 /// Starts the program and opens the link to it.
-pub(in crate::transport) async fn connect(
-    argv: &[OsString],
-    setup: &Setup,
-) -> Result<Link, OpenError> {
+pub async fn connect(argv: &[OsString], setup: &Setup) -> Result<Link, OpenError> {
     let mut child = spawn(argv, &setup.launch, &setup.limits).await?;
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(child.stdout, child.stdin, max, setup);

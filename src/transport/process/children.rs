@@ -16,7 +16,7 @@ use parking_lot::Condvar;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::{Launch, tree, watchdog};
-use crate::panics::SharedMutex;
+use panics::SharedMutex;
 
 /// Pause between two looks for zombies while no agent runs, where other programs may leave orphans
 /// to this process.
@@ -107,7 +107,7 @@ pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io:
 ///
 /// # Errors
 /// As `start`.
-pub(in crate::transport) fn start_outliving(subcommand: &str, input: OwnedFd) -> io::Result<()> {
+pub(crate) fn start_outliving(subcommand: &str, input: OwnedFd) -> io::Result<()> {
     start_part(subcommand, &[], &Launch::default(), input, true)
 }
 

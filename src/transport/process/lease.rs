@@ -35,7 +35,7 @@ impl Lease {
     }
 
     /// The process at the other end of the socket to its watchdog has this lease.
-    pub(super) fn bind(&self, control: &Arc<UnixStream>) {
+    pub fn bind(&self, control: &Arc<UnixStream>) {
         let mut state = self.0.lock();
         state.control = Arc::downgrade(control);
         state.send();

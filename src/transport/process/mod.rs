@@ -38,7 +38,7 @@ mod stderr;
 mod tree;
 pub mod watchdog;
 
-pub(super) use child::connect;
+pub use child::connect;
 pub use child::{Child, Process, spawn};
 pub(super) use children::start_outliving;
 pub use children::{adopt_orphans, set_watchdog, settle};

@@ -12,7 +12,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::{Launch, children};
-use crate::transport::{OpenError, OpenErrorKind};
+use crate::{OpenError, OpenErrorKind};
 
 /// Finds the file of the program `argv` names, which could be started as `launch` specifies.
 ///
@@ -104,7 +104,7 @@ pub(super) fn command_line(argv: &[OsString]) -> String {
 
 /// Text for a terminal, whatever the bytes are.
 pub(super) fn printable(text: &OsStr) -> String {
-    crate::jsonrpc::printable(text.as_bytes())
+    jsonrpc::printable(text.as_bytes())
 }
 
 /// The files that `execvp` would try, in its order.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::stderr::Stderr;
-use crate::transport::stream::Opening;
+use crate::stream::Opening;
 
 /// For how long an agent that was sent a message writes nothing before the log says so.
 const WARN_AFTER: Duration = Duration::from_secs(5);

@@ -20,9 +20,9 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::jsonrpc::printable;
-use crate::panics::{self, Place};
-use crate::transport::StderrCallback;
+use crate::StderrCallback;
+use jsonrpc::printable;
+use panics::{self, Place};
 
 /// Bytes of a line after which it is logged as two.
 const MAX_LINE: usize = 8 << 10;

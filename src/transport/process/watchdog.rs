@@ -90,7 +90,7 @@ fn receive_pipes(socket: impl AsFd) -> io::Result<[OwnedFd; 3]> {
 }
 
 /// While the result is kept, these signals do not end this process.
-pub(in crate::transport) fn ignore_signals() -> impl Sized {
+pub(crate) fn ignore_signals() -> impl Sized {
     [
         SignalKind::terminate(),
         SignalKind::interrupt(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::jsonrpc::{Side, parse_duration};
-use crate::recording::replay::{InjectedFault, ReplayRules, Unmatched};
+use jsonrpc::{Side, parse_duration};
+use recording::replay::{InjectedFault, ReplayRules, Unmatched};
 
 /// A recording to be played; `E` is the type of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl<E: FromStr<Err: fmt::Display>> ReplayAddress<E> {
     ///
     /// # Errors
     /// When it is not a path with options; the error has what was expected.
-    pub(in crate::transport) fn parse(rest: &str) -> Result<Self, String> {
+    pub(crate) fn parse(rest: &str) -> Result<Self, String> {
         let (path, mut options) = match rest.split_once('?') {
             Some((path, settings)) => (path, settings),
             None => (rest, ""),

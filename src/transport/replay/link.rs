@@ -19,10 +19,10 @@ use super::super::{
     OpenErrorKind, Peer, PeerKind, QueuedLink, forward,
 };
 use super::ReplayAddress;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Frame, Side};
-use crate::panics::{self, Place};
-use crate::recording::replay::{Actor, ActorAction, Script, Unmatched};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Frame, Side};
+use panics::{self, Place};
+use recording::replay::{Actor, ActorAction, Script, Unmatched};
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
 const MAX_QUEUED: usize = 256;
@@ -31,7 +31,7 @@ const MAX_QUEUED: usize = 256;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A recording that was read, to be played once.
-pub(in crate::transport) struct Replay {
+pub(crate) struct Replay {
     peer: Peer,
     actor: Actor,
 }
@@ -54,10 +54,7 @@ struct Guard {
 }
 
 /// Reads a recording.
-pub(in crate::transport) fn open(
-    to: &Endpoint,
-    address: &ReplayAddress<Endpoint>,
-) -> Result<Replay, OpenError> {
+pub(crate) fn open(to: &Endpoint, address: &ReplayAddress<Endpoint>) -> Result<Replay, OpenError> {
     let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
     let script =
         Script::open(&address.path, address.edge).map_err(|error| unread(error.to_string()))?;
@@ -82,7 +79,7 @@ pub(in crate::transport) fn open(
 
 impl Replay {
     /// The link to it. What was not recorded is forwarded to the agent `live`.
-    pub(in crate::transport) fn link(self, live: Option<Link>) -> Link {
+    pub(crate) fn link(self, live: Option<Link>) -> Link {
         let (to_actor, from_client) = mpsc::channel(MAX_QUEUED);
         let (to_client, from_actor) = mpsc::channel(1);
         let (live, guard) = live.map_or((None, None), |link| {

@@ -7,4 +7,4 @@ mod address;
 mod link;
 
 pub use address::ReplayAddress;
-pub(super) use link::open;
+pub(crate) use link::open;

@@ -6,11 +6,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::wire::encode;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame};
-use crate::link::{End, Header};
-use crate::transport::liveness::Liveness;
-use crate::transport::{Link, LinkError, StopStep, closing};
+use crate::liveness::Liveness;
+use crate::{Link, LinkError, StopStep, closing};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Frame};
+use link::{End, Header};
 
 /// Most messages of the link itself that wait.
 const MAX_CONTROL: usize = 64;

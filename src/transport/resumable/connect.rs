@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub(crate) use super::dialer::Dial;
+pub use super::dialer::Dial;
 use super::dialer::Dialer;
 use super::end::LinkEnd;
 use super::half;
 use super::links::Links;
 use super::stats::KeptBytes;
 use super::watchdog::{ContactSource, LinkWatchdog};
-use crate::auth::origin;
-use crate::jsonrpc::Limits;
-use crate::link::longest;
-use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind};
+use crate::{Endpoint, Link, OpenError, OpenErrorKind};
+use auth::origin;
+use jsonrpc::Limits;
+use link::longest;
 
 /// Opens a link over its first connection; `dial` opens the next ones. `contact` is what another
 /// process needs to end the link if this one is killed.
 ///
 /// # Errors
 /// The server refuses.
-pub(crate) async fn connect(
+pub async fn connect(
     carrier: Link,
     dial: Dial,
     contact: Option<ContactSource>,

@@ -15,12 +15,12 @@ use uuid::Uuid;
 
 use super::network::NetworkWatch;
 use super::wire::{broken, encode};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Limits, printable};
-use crate::link::{
+use crate::{Link, LinkError, OpenError, OpenErrorKind};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Limits, printable};
+use link::{
     Backoff, CLIENT_DIED, End, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
 };
-use crate::transport::{Link, LinkError, OpenError, OpenErrorKind};
 
 /// How much higher the numbers of attachments are that another process begins.
 const LATER: u64 = 1 << 32;
@@ -30,8 +30,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const REMINDER: Duration = Duration::from_secs(60);
 
 /// Opens a connection that carries a link; `None` if the server does not know links.
-pub(crate) type Dial =
-    Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Link>, OpenError>> + Send + Sync>;
+pub type Dial = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Link>, OpenError>> + Send + Sync>;
 
 /// A connection, and the greeting on it.
 type Greeted = (Link, Box<Welcome>);
@@ -55,7 +54,7 @@ pub(super) struct Dialer {
 
 /// What the peer has said of the link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(in crate::transport) struct Known {
+pub(crate) struct Known {
     link: String,
     epoch: String,
     key: ResumeKey,
@@ -246,7 +245,7 @@ impl Dialer {
 }
 
 /// The time to the next attempt.
-pub(in crate::transport) fn pause(backoff: &mut Backoff, after: Option<Duration>) -> Duration {
+pub(crate) fn pause(backoff: &mut Backoff, after: Option<Duration>) -> Duration {
     let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
     backoff.next(random, after)
 }
@@ -267,7 +266,7 @@ impl Known {
 }
 
 /// Ends a link whose client was killed, over a new connection. Whether that is done, or cannot be.
-pub(in crate::transport) async fn end_link(carrier: Link, known: &mut Known) -> bool {
+pub(crate) async fn end_link(carrier: Link, known: &mut Known) -> bool {
     // The client may have begun attachments that it has not reported to this process.
     known.generation += LATER;
     let (mut carrier, _) = match greet(carrier, known.hello(0, 0), END_TIMEOUT).await {

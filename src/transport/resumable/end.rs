@@ -19,11 +19,11 @@ use super::outages::OutageLog;
 use super::stats::KeptBytes;
 use super::watchdog::LinkWatchdog;
 use super::wire::{broken, encode, with_header};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{CloseReason, Frame, Limits};
-use crate::link::{Attach, AttachError, CLIENT_DIED, End, Header, LinkState, Received, WINDOW};
-use crate::transport::liveness::Due;
-use crate::transport::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
+use crate::liveness::Due;
+use crate::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{CloseReason, Frame, Limits};
+use link::{Attach, AttachError, CLIENT_DIED, End, Header, LinkState, Received, WINDOW};
 
 /// Bytes that are read before other work is done.
 const READ_BUDGET: usize = 64 << 10;

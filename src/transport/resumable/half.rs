@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::end::LinkEnd;
-use crate::jsonrpc::CloseReason;
-use crate::transport::{
+use crate::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, StderrCallback,
     forward,
 };
+use jsonrpc::CloseReason;
 
 /// An end, shared by the halves of a link and the table of links. No lock is held over an await.
 pub(super) type Shared = Arc<Mutex<LinkEnd>>;

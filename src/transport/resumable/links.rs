@@ -12,14 +12,14 @@ use super::end::LinkEnd;
 use super::half::{self, Shared};
 use super::stats::{KeptBytes, LinkStats};
 use super::wire::{broken, encode};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{FrameFault, Limits};
-use crate::link::{
+use crate::{CloseReason, FrameStream, Link, LinkError, PeerKind, forward};
+use jsonrpc::framing::Decoded;
+use jsonrpc::{FrameFault, Limits};
+use link::{
     Attach, Header, Hello, LinkEvents, LinkSource, LinkTable, LinkTotals, NewKeys, Refusal,
     RefusalCode, ResumeKey, WINDOW, Welcome, longest,
 };
-use crate::panics::SharedMutex;
-use crate::transport::{CloseReason, FrameStream, Link, LinkError, PeerKind, forward};
+use panics::SharedMutex;
 
 /// The links of a relay.
 #[derive(Debug, Default)]
@@ -66,11 +66,7 @@ impl Links {
 
     /// Serves a connection that was opened to carry a link: the link, if it is a new one. A
     /// connection that resumes one becomes its attachment, and one that is refused is closed.
-    pub(crate) async fn accept(
-        self: &Arc<Self>,
-        mut carrier: Link,
-        limits: &Arc<Limits>,
-    ) -> Option<Link> {
+    pub async fn accept(self: &Arc<Self>, mut carrier: Link, limits: &Arc<Limits>) -> Option<Link> {
         if matches!(self.place.get(), Some(LinkPlace::Elsewhere)) {
             carrier.peer.kind = PeerKind::Carrier;
             return Some(carrier);
@@ -85,7 +81,7 @@ impl Links {
 
     /// Serves a connection whose first message shows whether it carries a link. Another one is
     /// returned as it is; one that breaks before is not a client.
-    pub(in crate::transport) async fn detect(
+    pub(crate) async fn detect(
         self: &Arc<Self>,
         mut client: Link,
         limits: &Arc<Limits>,

@@ -6,7 +6,7 @@
 //! `dialer`, which `network` wakes after sleep and when the network has changed; `outages` is what is
 //! logged of that. The server's end is made by [`Links`], which finds it for a client that comes
 //! back. `watchdog` starts the process that ends a link whose client is killed. `wire` is what both
-//! write, `stats` what is counted. The numbers, and what they mean, are in [`crate::link`].
+//! write, `stats` what is counted. The numbers, and what they mean, are in [`link`].
 //!
 //! # Why
 //!
@@ -29,7 +29,7 @@ mod stats;
 mod watchdog;
 mod wire;
 
-pub(crate) use connect::{Dial, connect};
+pub use connect::{Dial, connect};
 pub(super) use dialer::{end_link, pause};
 pub use links::{LinkPlace, Links};
 pub use watchdog::SUBCOMMAND;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::link::{Attach, LinkEvents};
+use link::{Attach, LinkEvents};
 
 /// The bytes that may wait for lost clients and servers in all links; half of them for one
 /// principal.

@@ -3,6 +3,7 @@
 //! It gets a line for each connection of the link: JSON of a [`Lost`], or `null` once the link is
 //! over. If its input ends after another line, this process was killed.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::dialer::Known;
-use crate::transport::process;
+use crate::process;
 
 /// The argument that makes the executable of the relay run as that process.
 pub const SUBCOMMAND: &str = "__link-watchdog";
@@ -24,18 +25,24 @@ pub(super) struct LinkWatchdog {
 /// How the server of a link is reached from another process (see `transport::contact`). It holds
 /// credentials, and is never logged.
 #[derive(Clone, Deserialize, Serialize)]
-pub(crate) struct Contact {
-    pub(in crate::transport) to: String,
-    pub(in crate::transport) headers: Vec<(String, String)>,
-    pub(in crate::transport) tls_ca: Option<PathBuf>,
-    pub(in crate::transport) pin: Option<String>,
+pub struct Contact {
+    pub(crate) to: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) pin: Option<String>,
+}
+
+impl fmt::Debug for Contact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contact").finish_non_exhaustive()
+    }
 }
 
 /// What the process needs to end the link.
 #[derive(Deserialize, Serialize)]
-pub(in crate::transport) struct Lost<C = Contact, K = Known> {
-    pub(in crate::transport) contact: C,
-    pub(in crate::transport) known: K,
+pub(crate) struct Lost<C = Contact, K = Known> {
+    pub(crate) contact: C,
+    pub(crate) known: K,
 }
 
 /// Makes a [`Contact`] of what holds now.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::jsonrpc::{Frame, Limits};
-use crate::link::{Header, MAX_HEADER};
-use crate::transport::LinkError;
+use crate::LinkError;
+use jsonrpc::{Frame, Limits};
+use link::{Header, MAX_HEADER};
 
 /// The WebSocket subprotocol of links.
-pub(in crate::transport) const SUBPROTOCOL: &str = "acp-link.v1";
+pub(crate) const SUBPROTOCOL: &str = "acp-link.v1";
 
 /// Most bytes of the header of a message.
 const HEADER: usize = 64;
@@ -18,7 +18,7 @@ const NEVER: Duration = Duration::from_secs(86_400);
 
 /// The limits of a connection that carries a link: there is room for the header, and the link has
 /// its own signs of life.
-pub(in crate::transport) fn carrier_limits(limits: &Limits) -> Arc<Limits> {
+pub(crate) fn carrier_limits(limits: &Limits) -> Arc<Limits> {
     Arc::new(Limits {
         frame_from_network: limits.frame_from_network + MAX_HEADER,
         http_keepalive: NEVER,

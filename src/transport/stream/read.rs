@@ -19,9 +19,9 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::PollSemaphore;
 
 use super::buffer_pool::BufferPool;
-use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
-use crate::transport::{FrameStream, LinkError, Setup, forward};
+use crate::{FrameStream, LinkError, Setup, forward};
+use jsonrpc::Frame;
+use jsonrpc::framing::{Decoded, Decoder, Framing};
 
 /// The buffer of a link with little traffic, in bytes. An idle link keeps it, so it is most of what
 /// an idle link costs; under load the buffer grows after a few reads.
@@ -37,13 +37,13 @@ const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
 /// What the two halves of a link know of its beginning.
 #[derive(Debug, Default)]
-pub(in crate::transport) struct Opening {
+pub(crate) struct Opening {
     /// The framing the peer uses, detected by the reader and used by the writer.
     pub(super) framing: OnceLock<Framing>,
     /// Bytes of the peer were read.
-    pub(in crate::transport) heard: AtomicBool,
+    pub(crate) heard: AtomicBool,
     /// Notified when the first message is sent.
-    pub(in crate::transport) sent: Notify,
+    pub(crate) sent: Notify,
 }
 
 /// The receiving half of a link over a byte stream.
@@ -51,7 +51,7 @@ pub(in crate::transport) struct Opening {
 pub struct Reader<R> {
     input: ReadBuffer<R>,
     cutter: Decoder,
-    pub(in crate::transport) opening: Arc<Opening>,
+    pub(crate) opening: Arc<Opening>,
     /// The buffer holds no whole message, and nothing was read since.
     needs_read: bool,
     stage: Stage,
@@ -60,13 +60,13 @@ pub struct Reader<R> {
     /// Bytes were read since this was last cleared.
     has_progressed: bool,
     /// What it shares with others, if few of them may have a long message at a time.
-    pub(in crate::transport) room: Option<Room>,
+    pub(crate) room: Option<Room>,
 }
 
 /// Room for long messages, which several readers share: one that has begun to read such a message
 /// holds a permit until it has the whole of it.
 #[derive(Debug)]
-pub(in crate::transport) struct Room {
+pub(crate) struct Room {
     permits: PollSemaphore,
     held: Option<OwnedSemaphorePermit>,
     /// A message of more bytes is long.
@@ -221,7 +221,7 @@ impl<R: AsyncRead + Send + Unpin> FrameStream for Reader<R> {
 
 impl Room {
     /// Room for as many messages of more than `long` bytes as there are permits.
-    pub(in crate::transport) fn new(permits: &Arc<Semaphore>, long: usize) -> Self {
+    pub(crate) fn new(permits: &Arc<Semaphore>, long: usize) -> Self {
         Self {
             permits: PollSemaphore::new(Arc::clone(permits)),
             held: None,

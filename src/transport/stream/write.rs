@@ -14,9 +14,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
 use super::read::Opening;
-use crate::jsonrpc::Frame;
-use crate::jsonrpc::framing::Framing;
-use crate::transport::{CloseReason, FrameSink, LinkError};
+use crate::{CloseReason, FrameSink, LinkError};
+use jsonrpc::Frame;
+use jsonrpc::framing::Framing;
 
 /// Bytes that may wait before a sink writes, and above which it is not ready.
 const HIGH_WATER: usize = 64 << 10;

@@ -2,14 +2,14 @@
 
 use super::handshake::open;
 use super::link::client;
-use crate::transport::resumable::{SUBPROTOCOL, carrier_limits};
-use crate::transport::{Endpoint, Link, OpenError, OpenErrorKind, Setup};
+use crate::resumable::{SUBPROTOCOL, carrier_limits};
+use crate::{Endpoint, Link, OpenError, OpenErrorKind, Setup};
 
 /// Opens one.
 ///
 /// # Errors
 /// The server is not reached, or does not know links.
-pub(crate) async fn connect_carrier(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+pub async fn connect_carrier(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     let opened = open(to, setup, Some(SUBPROTOCOL)).await?;
     if !opened.is_chosen {
         let what = "the server there keeps no links";

@@ -29,9 +29,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use super::byte_stream::{ByteStream, READ_BUFFER};
-use crate::jsonrpc::Limits;
-use crate::transport::liveness::{Due, Liveness};
-use crate::transport::{CloseReason, LinkError, closing};
+use crate::liveness::{Due, Liveness};
+use crate::{CloseReason, LinkError, closing};
+use jsonrpc::Limits;
 
 /// Longer messages are sent in fragments of this size. 64 KiB of text with what is around it is one
 /// frame and one system call.

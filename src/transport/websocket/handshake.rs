@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::transport::http::client::{HttpClient, HttpStream, NoResponse, ServerRefusal};
-use crate::transport::http::headers::{MAX_MESSAGE, lists, longest};
-use crate::transport::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
+use crate::http::client::{HttpClient, HttpStream, NoResponse, ServerRefusal};
+use crate::http::headers::{MAX_MESSAGE, lists, longest};
+use crate::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
 
 /// The subprotocol that is offered first, and means nothing: some servers choose the first one
 /// whatever it is, such as those on the npm package `ws`, and do not speak it.

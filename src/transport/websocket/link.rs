@@ -22,14 +22,14 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 
 use super::connection::Connection;
 use super::handshake::{Opened, upgrade};
-use crate::jsonrpc::framing::{Decoded, Decoder, Framing};
-use crate::jsonrpc::{Frame, Limits, is_json};
-use crate::transport::http::client::HttpClient;
-use crate::transport::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
-use crate::transport::{
+use crate::http::client::HttpClient;
+use crate::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
+use crate::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
     Links, OpenError, OpenErrorKind, Peer, Setup, forward,
 };
+use jsonrpc::framing::{Decoded, Decoder, Framing};
+use jsonrpc::{Frame, Limits, is_json};
 
 /// Binary messages that are skipped before the link is closed with 1003.
 const BINARIES: u32 = 10;
@@ -74,7 +74,7 @@ where
 }
 
 /// Connects to `ws://` and `wss://`; by a resumable link if the server is a relay that keeps it.
-pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     let name = to.to_string();
     let offered = setup.links.as_ref().map(|_| SUBPROTOCOL);
     let http = HttpClient::new(to, setup)?;
@@ -92,7 +92,7 @@ pub(in crate::transport) async fn connect(to: &Endpoint, setup: &Setup) -> Resul
 ///
 /// # Errors
 /// It does, and the connection was lost.
-pub(in crate::transport) async fn connect_link(
+pub async fn connect_link(
     to: &Endpoint,
     address: &HttpEndpoint,
     setup: &Setup,
@@ -155,7 +155,7 @@ pub(super) fn client(opened: Opened, name: String, limits: &Arc<Limits>, is_carr
 }
 
 /// A link over an open WebSocket, which may carry a resumable link.
-pub(in crate::transport) fn link<S>(
+pub fn link<S>(
     stream: S,
     begun: &[u8],
     role: Role,

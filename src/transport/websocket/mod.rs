@@ -23,5 +23,5 @@ pub use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub use tokio_tungstenite::tungstenite::protocol::Role;
 pub use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
 
-pub(crate) use carrier::connect_carrier;
-pub(super) use link::{connect, connect_link, link};
+pub use carrier::connect_carrier;
+pub use link::{connect, connect_link, link};

@@ -148,7 +148,7 @@ fn a_revoked_token_ends_streams_and_waits() {
         let waiting = async { client.call_as(alice.reveal(), "GET", &path, None).await };
         let withdrawing = async {
             tokio::task::yield_now().await;
-            gate.set_keys(acp_relay::auth::Keys::default());
+            gate.set_keys(auth::Keys::default());
         };
         let ((status, _), ()) = tokio::join!(waiting, withdrawing);
         assert_eq!(status, 401);

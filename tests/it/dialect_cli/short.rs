@@ -149,7 +149,7 @@ fn the_sender_of_each_method_is_that_of_the_schema() {
     let mut handlers = Vec::new();
     for definition in schema["$defs"].as_object().unwrap().values() {
         let (method, side) = (&definition["x-method"], &definition["x-side"]);
-        let known = acp_relay::dialect::is_known(method.as_str().unwrap_or_default());
+        let known = dialect::is_known(method.as_str().unwrap_or_default());
         if known && (side == "client" || side == "agent") && !text.contains(&method.to_string()) {
             text += &format!("\"x{}\" = {method}\n", handlers.len());
             handlers.push(side);

@@ -141,7 +141,7 @@ fn check_and_translate_read_packed_recordings() {
         fs::File::open(&file).unwrap(),
         fs::File::create(&packed).unwrap(),
     );
-    acp_relay::recording::pack(plain, to, 3).unwrap();
+    recording::pack(plain, to, 3).unwrap();
     let packed = packed.to_str().unwrap();
     let output_of = |args: &[&str], path: &str| {
         let mut relay = std::process::Command::new(env!("CARGO_BIN_EXE_acp-relay"));

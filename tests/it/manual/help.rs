@@ -84,7 +84,7 @@ pub(super) fn known_flags() -> BTreeSet<String> {
 /// The names, defaults and meanings of limits.
 pub(super) fn limits() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     let defaults = Limits::default();
-    let text = move |limit: &acp_relay::jsonrpc::limits::Limit| limit.text(limit.get(&defaults));
+    let text = move |limit: &jsonrpc::limits::Limit| limit.text(limit.get(&defaults));
     LIMITS
         .iter()
         .map(move |limit| (&*limit.name, text(limit), limit.about))

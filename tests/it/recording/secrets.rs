@@ -80,7 +80,7 @@ fn users_can_add_pointers_of_secret_places() {
     assert_eq!(found.places, ["/params/_meta/a/pin", "/result/b/0"]);
     for wrong in ["params", "", "/a~2"] {
         wrong
-            .parse::<acp_relay::recording::redact::PointerPattern>()
+            .parse::<recording::redact::PointerPattern>()
             .unwrap_err();
     }
 }

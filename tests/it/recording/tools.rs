@@ -252,7 +252,7 @@ fn recordings_of_all_versions_are_read() {
     let found = recordings(&folder).unwrap();
     assert!(!found.is_empty());
     for recording in found {
-        let report = acp_relay::recording::verify(&recording);
+        let report = recording::verify(&recording);
         assert!(
             report.findings.is_empty(),
             "{}: {:?}",

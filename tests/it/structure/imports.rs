@@ -29,13 +29,6 @@ impl Imports {
         Self(files.into_iter().map(read).collect())
     }
 
-    /// Each file with the paths that its code names.
-    pub(super) fn named(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
-        self.0
-            .iter()
-            .map(|(name, file)| (name.as_str(), &file.named))
-    }
-
     /// Groups of files each of which imports every other, directly or through others.
     pub(super) fn cycles(&self) -> Vec<Vec<String>> {
         let edges: BTreeMap<&str, BTreeSet<&str>> = self

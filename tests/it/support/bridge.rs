@@ -73,7 +73,7 @@ pub(crate) struct Notebook(Arc<Mutex<Vec<Seen>>>);
 pub(crate) enum Seen {
     Received(Side, Frame),
     Sent(Side, Frame),
-    Note(acp_relay::conversation::Note),
+    Note(conversation::Note),
 }
 
 struct Watched {

@@ -35,7 +35,7 @@ pub(crate) fn setup() -> Setup {
 }
 
 pub(crate) fn setup_with(limits: Limits) -> Setup {
-    acp_relay::transport::process::set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
+    transport::process::set_watchdog(env!("CARGO_BIN_EXE_acp-relay").into());
     Setup {
         limits: Arc::new(limits),
         agent_connect: Some(TRANSPORT),

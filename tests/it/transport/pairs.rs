@@ -196,7 +196,7 @@ async fn decorate(scheme: &str, link: Link, setup: &Setup) -> Link {
         #[cfg(feature = "cluster")]
         "placed" => {
             let nowhere = |_| Box::pin(async { Ok(None) }) as _;
-            acp_relay::cluster::placed(link, &setup.limits, Box::new(nowhere))
+            cluster::placed(link, &setup.limits, Box::new(nowhere))
         }
         _ => link,
     }

@@ -111,7 +111,7 @@ fn a_writer_holds_a_bounded_amount() {
         let stalled = std::time::Duration::ZERO;
         while let Ok(ready) = tokio::time::timeout(stalled, ready(&mut writer)).await {
             ready.unwrap();
-            acp_relay::transport::FrameSink::start_send(&mut writer, line.clone().into()).unwrap();
+            transport::FrameSink::start_send(&mut writer, line.clone().into()).unwrap();
             given += 1000;
             assert!(given <= 67_000, "the writer has no limit");
         }

@@ -35,7 +35,7 @@ fn large(bytes: usize) -> Frame {
 fn messages_go_both_ways_at_once_and_in_order() {
     each(async |mut pair| {
         let count = 2000;
-        let exchange = async |link: &mut acp_relay::transport::Link| {
+        let exchange = async |link: &mut transport::Link| {
             let (rx, tx) = (&mut link.rx, &mut link.tx);
             let sending = async {
                 for number in 0..count {

@@ -11,9 +11,9 @@ use super::{deviations, draft};
 use crate::cli::console::{self, counted};
 use crate::cli::replace_file::replace_file;
 use crate::cli::{exit, recordings};
-use crate::dialect::Library;
-use crate::jsonrpc::printable;
-use crate::observe::recorder::{create, file_name_part};
+use dialect::Library;
+use jsonrpc::printable;
+use observe::recorder::{create, file_name_part};
 
 /// Longest name of a table, in bytes.
 const MAX_NAME: usize = 64;

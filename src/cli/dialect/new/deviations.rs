@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::acp::{Checker, Schema, Violation};
 use crate::cli::repairs::Repairs;
-use crate::conversation::DialectChoice;
-use crate::dialect::Library;
-use crate::jsonrpc::{Kind, Side};
-use crate::recording::capture::{self, LineContent, Lines};
-use crate::recording::{Parsed, SegmentReader, peer_info};
+use acp::{Checker, Schema, Violation};
+use conversation::DialectChoice;
+use dialect::Library;
+use jsonrpc::{Kind, Side};
+use recording::capture::{self, LineContent, Lines};
+use recording::{Parsed, SegmentReader, peer_info};
 
 /// Maximum number of groups, of messages that are kept of each, and of the bytes of one.
 const MAX_GROUPS: usize = 64;

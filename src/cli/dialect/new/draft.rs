@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::deviations::{Deviations, Group, Section};
 use super::guess::{Guess, candidates, guess};
 use super::toml_text::{comment, key, literal, quoted};
-use crate::acp::Checker;
 use crate::cli::console::counted;
 use crate::cli::dialect::TranslatorPair;
-use crate::conversation::DialectChoice;
-use crate::dialect::{Library, TableFaults};
-use crate::jsonrpc::{Frame, Side, printable, truncated};
+use acp::Checker;
+use conversation::DialectChoice;
+use dialect::{Library, TableFaults};
+use jsonrpc::{Frame, Side, printable, truncated};
 
 /// Longest text, list and object in an example, and longest example, in bytes.
 const MAX_TEXT: usize = 60;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::deviations::{Group, Section, member};
 use super::toml_text::{key, quoted};
-use crate::acp::{Shape, ShapeMember};
-use crate::jsonrpc::Side;
+use acp::{Shape, ShapeMember};
+use jsonrpc::Side;
 
 /// From this likeness on, of 1, a name is taken for another one.
 const LIKE: f64 = 0.6;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::jsonrpc::printable;
+use jsonrpc::printable;
 
 /// A line of comment.
 pub(super) fn comment(text: &mut String, line: &str) {

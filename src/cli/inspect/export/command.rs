@@ -15,10 +15,10 @@ use super::text::{Markdown, Mermaid};
 use crate::cli::console::{Output, note, uncreatable};
 use crate::cli::exit;
 use crate::cli::inspect::chunk_run::{ChunkFolder, ChunkRun};
-use crate::cli::inspect::select::{Part, Selection};
-use crate::jsonrpc::Side;
-use crate::observe::recorder::create;
-use crate::recording::{EventKind, Exchanges, Header, View, ViewFilter};
+use crate::cli::inspect::select::{self, Part, Selection};
+use jsonrpc::Side;
+use observe::recorder::create;
+use recording::{EventKind, Exchanges, Header, View, ViewFilter};
 
 /// Bytes after which the output is flushed.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -35,7 +35,7 @@ pub(in crate::cli::inspect) struct Export {
     #[arg(long, value_name = "OUT")]
     out: Option<PathBuf>,
     /// Which messages to export; default: client for md and mermaid, received for the others
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = select::view())]
     at: Option<View>,
     /// Report as JSON, on stderr: messages, left_out (the format cannot represent them), bodiless
     /// (their bodies were not recorded)

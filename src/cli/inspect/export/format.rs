@@ -4,8 +4,8 @@ use serde_json::value::RawValue;
 
 use crate::cli::inspect::chunk_run::ChunkRun;
 use crate::cli::text::duration;
-use crate::jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
-use crate::recording::{Header, Message, RecordedEvent, find_lone};
+use jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
+use recording::{Header, Message, RecordedEvent, find_lone};
 
 /// A format in which a conversation is written.
 pub(super) trait Format {

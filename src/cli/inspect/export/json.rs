@@ -5,9 +5,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::{Exported, Format};
-use crate::jsonrpc::{Kind, Limits, Side, is_json};
-use crate::recording::capture::write_line;
-use crate::recording::{Header, one_line};
+use jsonrpc::{Kind, Limits, Side, is_json};
+use recording::capture::write_line;
+use recording::{Header, one_line};
 
 /// Bare messages, and other lines that are JSON.
 pub(super) struct Plain;

@@ -10,10 +10,8 @@ use serde_json::Value;
 use super::{Exported, Format};
 use crate::cli::inspect::chunk_run::ChunkRun;
 use crate::cli::text::summary;
-use crate::jsonrpc::{Kind, Side, printable};
-use crate::recording::{
-    EventKind, Header, RecordedEvent, join_halves, parse_json, rfc3339, show_halves,
-};
+use jsonrpc::{Kind, Side, printable};
+use recording::{EventKind, Header, RecordedEvent, join_halves, parse_json, rfc3339, show_halves};
 
 /// Maximum characters of a label.
 const MAX_LABEL: usize = 60;

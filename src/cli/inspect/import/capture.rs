@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::cli::progress;
-use crate::jsonrpc::{Limits, Scanned, Side, scan_text};
-use crate::recording::{parse_json, peer_name};
+use jsonrpc::{Limits, Scanned, Side, scan_text};
+use recording::{parse_json, peer_name};
 
 /// The content of a capture.
 #[derive(Debug, Default)]

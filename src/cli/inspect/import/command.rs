@@ -18,9 +18,9 @@ use crate::cli::exit;
 use crate::cli::inspect::select::report_unreadable;
 use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
-use crate::observe::recorder::{EventEncoder, create};
-use crate::recording::redact::{Mode, PointerPattern, Redactor};
-use crate::recording::{EventKind, Header, Passed, PeerInfo, VERSION, unix_micros, write};
+use observe::recorder::{EventEncoder, create};
+use recording::redact::{Mode, PointerPattern, Redactor};
+use recording::{EventKind, Header, Passed, PeerInfo, VERSION, unix_micros, write};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]

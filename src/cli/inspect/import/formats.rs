@@ -11,12 +11,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::capture::{Capture, Item, Parts, micros};
-use crate::acp;
 use crate::cli::progress;
-use crate::jsonrpc::text::members;
-use crate::jsonrpc::{Kind, Limits, Side, is_json, printable};
-use crate::recording::capture::{LineContent, Lines};
-use crate::recording::{expand, one_line};
+use jsonrpc::text::members;
+use jsonrpc::{Kind, Limits, Side, is_json, printable};
+use recording::capture::{LineContent, Lines};
+use recording::{expand, one_line};
 
 /// The format that has messages only.
 const BARE_MESSAGES: &str = "bare messages";

@@ -1,9 +1,9 @@
 //! Diffs: v2 has a list of changes and a patch, v1 the text before and after.
 
 use super::patch::{self, Hunk, Section};
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{fenced, text_item};
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content::{fenced, text_item};
 
 /// The items of v1 for a diff.
 pub(super) fn items(v2: &Node<'_>) -> Vec<Json> {

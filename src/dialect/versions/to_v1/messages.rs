@@ -1,10 +1,10 @@
 //! Messages: v2 may send one whole, again and differently; v1 has only chunks that are appended.
 
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{self, Canonical, text_block};
-use crate::dialect::versions::out::Out;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::tree::Node;
+use crate::versions::content::{self, Canonical, text_block};
+use crate::versions::out::Out;
 
 /// What is shown in place of a message that was withdrawn.
 const WITHDRAWN: &str = "[message withdrawn by the agent]";

@@ -1,8 +1,8 @@
 //! Configuration options, and the modes of v1 that are one of them.
 
-use crate::dialect::object::{Json, object};
-use crate::dialect::text::JsonType;
-use crate::dialect::tree::Node;
+use crate::object::{Json, object};
+use crate::text::JsonType;
+use crate::tree::Node;
 
 /// The members of a choice.
 const CHOICE: &str = "value name description";

@@ -3,13 +3,13 @@
 
 use super::session::Session;
 use super::tools::call;
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{fenced, text_item};
-use crate::dialect::versions::methods::no_decision;
-use crate::dialect::versions::out::{CANCELLED, Out, error_code};
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content::{fenced, text_item};
+use crate::versions::methods::no_decision;
+use crate::versions::out::{CANCELLED, Out, error_code};
+use jsonrpc::Kind;
 
 /// The kinds of options that v1 has, and whether they allow something.
 const KINDS: [(&str, bool); 4] = [

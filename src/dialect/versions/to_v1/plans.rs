@@ -1,9 +1,9 @@
 //! Plans: v2 has several of several kinds, v1 one list of entries.
 
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::out::Out;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::tree::Node;
+use crate::versions::out::Out;
 
 /// How many entries of one plan are remembered.
 const ENTRIES: usize = 1024;

@@ -3,14 +3,14 @@
 use super::options::{self, Value};
 use super::session::commands_update;
 use super::state::{FromClient, Open, ToV1};
-use crate::dialect::message::Message;
-use crate::dialect::methods::method_name;
-use crate::dialect::object::object;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::prompt_to_v2;
-use crate::dialect::versions::methods::{close, error_for_v1, passes_to_agents};
-use crate::dialect::versions::out::{INVALID_PARAMS, METHOD_NOT_FOUND, Out, Refusal, result};
-use crate::jsonrpc::Kind;
+use crate::message::Message;
+use crate::methods::method_name;
+use crate::object::object;
+use crate::tree::Node;
+use crate::versions::content::prompt_to_v2;
+use crate::versions::methods::{close, error_for_v1, passes_to_agents};
+use crate::versions::out::{INVALID_PARAMS, METHOD_NOT_FOUND, Out, Refusal, result};
+use jsonrpc::Kind;
 
 /// What is kept of a request, unless it is refused.
 type Kept = Result<FromClient, Refusal>;

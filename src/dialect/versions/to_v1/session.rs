@@ -5,14 +5,14 @@ use super::options::{self, Options};
 use super::plans::Plans;
 use super::tools::Tools;
 use super::turns::{Ended, Turns};
-use crate::dialect::memory::Remembered;
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content;
-use crate::dialect::versions::initialize::ClientTraits;
-use crate::dialect::versions::out::Out;
-use crate::dialect::versions::waiting::Waiting;
+use crate::memory::Remembered;
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content;
+use crate::versions::initialize::ClientTraits;
+use crate::versions::out::Out;
+use crate::versions::waiting::Waiting;
 
 /// A session.
 #[derive(Debug, Default)]

@@ -5,11 +5,11 @@ use std::time::Instant;
 use hashlink::LinkedHashMap;
 
 use super::session::Session;
-use crate::dialect::message::Message;
-use crate::dialect::versions::initialize::ClientTraits;
-use crate::dialect::versions::out::Out;
-use crate::dialect::versions::waiting::Early;
-use crate::jsonrpc::Id;
+use crate::message::Message;
+use crate::versions::initialize::ClientTraits;
+use crate::versions::out::Out;
+use crate::versions::waiting::Early;
+use jsonrpc::Id;
 
 /// How many sessions are remembered.
 const SESSIONS: usize = 256;

@@ -5,21 +5,19 @@ use std::time::Instant;
 use super::permissions::{self, Permission};
 use super::session::Session;
 use super::sessions::Sessions;
-use crate::dialect::memory;
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::pending::MAX_OPEN;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::initialize::{ClientTraits, result_to_v1};
-use crate::dialect::versions::methods::{close, no_decision, passes_to_clients};
-use crate::dialect::versions::out::{
-    CANCELLED, Hop, INVALID_PARAMS, Out, State, error_code, result,
-};
-use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
+use crate::memory;
+use crate::message::Message;
+use crate::object::object;
+use crate::pending::MAX_OPEN;
+use crate::tree::Node;
+use crate::versions::initialize::{ClientTraits, result_to_v1};
+use crate::versions::methods::{close, no_decision, passes_to_clients};
+use crate::versions::out::{CANCELLED, Hop, INVALID_PARAMS, Out, State, error_code, result};
+use jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
 /// The state.
 #[derive(Debug)]
-pub(in crate::dialect::versions) struct ToV1 {
+pub(in crate::versions) struct ToV1 {
     pub(super) client: ClientTraits,
     /// The tools that the client offers, and the agent cannot use.
     tools: Vec<&'static str>,
@@ -143,7 +141,7 @@ impl State for ToV1 {
 }
 
 impl ToV1 {
-    pub(in crate::dialect::versions) fn new(
+    pub(in crate::versions) fn new(
         client: ClientTraits,
         tools: Vec<&'static str>,
         starts_servers: bool,

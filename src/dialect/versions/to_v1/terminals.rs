@@ -6,11 +6,11 @@
 use data_encoding::{BASE64, BASE64_NOPAD};
 
 use super::messages::Prefix;
-use crate::dialect::memory;
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::fenced;
+use crate::memory;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::tree::Node;
+use crate::versions::content::fenced;
 
 /// How much output of a terminal is kept.
 const OUTPUT: usize = 64 << 10;

@@ -2,14 +2,14 @@
 
 use super::diffs;
 use super::terminals::Terminals;
-use crate::dialect::memory;
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::text as json;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{self, item, text_item};
-use crate::dialect::versions::initialize::Display;
-use crate::dialect::versions::out::Out;
+use crate::memory;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::text as json;
+use crate::tree::Node;
+use crate::versions::content::{self, item, text_item};
+use crate::versions::initialize::Display;
+use crate::versions::out::Out;
 
 /// How much content of one tool call is kept, in bytes.
 const CONTENT: usize = 1 << 20;

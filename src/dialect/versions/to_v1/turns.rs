@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{Canonical, Repeated};
-use crate::dialect::versions::methods::error_for_v1;
-use crate::dialect::versions::out::{CANCELLED, INTERNAL_ERROR, Out, error, error_code, result};
-use crate::dialect::versions::waiting::Waiting;
-use crate::jsonrpc::{Id, IdBuf, Kind};
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content::{Canonical, Repeated};
+use crate::versions::methods::error_for_v1;
+use crate::versions::out::{CANCELLED, INTERNAL_ERROR, Out, error, error_code, result};
+use crate::versions::waiting::Waiting;
+use jsonrpc::{Id, IdBuf, Kind};
 
 /// How many ids of the user's own messages are remembered.
 const OWN: usize = 64;

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::absolute;
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content::absolute;
 
 /// How many equal lines surround a change.
 const CONTEXT: usize = 3;

@@ -1,6 +1,6 @@
 //! The ids of messages: v2 requires one on each chunk, v1 does not.
 
-use crate::dialect::recent::Recent;
+use crate::recent::Recent;
 
 /// The ids of messages, each with something about it.
 type Ids<T> = Recent<T, 4096, { 1 << 20 }>;

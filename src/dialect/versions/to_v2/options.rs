@@ -1,9 +1,9 @@
 //! Config options: v2 has no modes and no models apart from them.
 
-use crate::dialect::action::{mode_list, model_list};
-use crate::dialect::object::Json;
-use crate::dialect::text::{self, JsonType};
-use crate::dialect::tree::Node;
+use crate::action::{mode_list, model_list};
+use crate::object::Json;
+use crate::text::{self, JsonType};
+use crate::tree::Node;
 
 /// How much an agent may state of its options in parts, in bytes.
 const MAX_LIST: usize = 1 << 20;

@@ -3,12 +3,12 @@
 use super::options::Options;
 use super::tools::Tools;
 use super::turns::Turns;
-use crate::dialect::memory::Remembered;
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::drop_odd_date;
-use crate::dialect::versions::out::Out;
+use crate::memory::Remembered;
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::tree::Node;
+use crate::versions::content::drop_odd_date;
+use crate::versions::out::Out;
 
 /// The longest value that is remembered for lists of sessions, in bytes.
 const MAX_VALUE: usize = 4096;

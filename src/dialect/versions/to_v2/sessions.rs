@@ -3,14 +3,14 @@
 use hashlink::LinkedHashMap;
 
 use super::session::Session;
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::drop_odd_date;
-use crate::dialect::versions::initialize::AgentMethods;
-use crate::dialect::versions::methods::close;
-use crate::dialect::versions::out::{INVALID_PARAMS, NOT_FOUND, Out, error, result};
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::message::Message;
+use crate::object::object;
+use crate::tree::Node;
+use crate::versions::content::drop_odd_date;
+use crate::versions::initialize::AgentMethods;
+use crate::versions::methods::close;
+use crate::versions::out::{INVALID_PARAMS, NOT_FOUND, Out, error, result};
+use jsonrpc::{IdBuf, Kind};
 
 /// How many sessions are remembered.
 const MAX_SESSIONS: usize = 1024;

@@ -7,21 +7,21 @@ use super::session::Session;
 use super::sessions::{Restored, Sessions, listed, not_found};
 use super::turns::Prompt;
 use super::updates;
-use crate::dialect::memory;
-use crate::dialect::message::Message;
-use crate::dialect::methods::method_name;
-use crate::dialect::object::{Json, object};
-use crate::dialect::pending::MAX_OPEN;
-use crate::dialect::text::JsonType;
-use crate::dialect::translation::DialectEvent;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::initialize::{AgentMethods, Elicitation, result_to_v2};
-use crate::dialect::versions::methods::{
+use crate::memory;
+use crate::message::Message;
+use crate::methods::method_name;
+use crate::object::{Json, object};
+use crate::pending::MAX_OPEN;
+use crate::text::JsonType;
+use crate::translation::DialectEvent;
+use crate::tree::Node;
+use crate::versions::initialize::{AgentMethods, Elicitation, result_to_v2};
+use crate::versions::methods::{
     close, no_decision, passes_to_agents, passes_to_clients, requested,
 };
-use crate::dialect::versions::out::{Hop, INVALID_PARAMS, Out, State, result};
-use crate::dialect::versions::waiting::Early;
-use crate::jsonrpc::{IdBuf, Kind, PendingRequests, Side};
+use crate::versions::out::{Hop, INVALID_PARAMS, Out, State, result};
+use crate::versions::waiting::Early;
+use jsonrpc::{IdBuf, Kind, PendingRequests, Side};
 
 /// Requests of the client for a session that is open.
 const NEED_SESSION: [&str; 3] = [
@@ -32,7 +32,7 @@ const NEED_SESSION: [&str; 3] = [
 
 /// The state.
 #[derive(Debug)]
-pub(in crate::dialect::versions) struct ToV2 {
+pub(in crate::versions) struct ToV2 {
     elicitation: Elicitation,
     sessions: Sessions,
     /// The requests of the client that the agent has not answered.
@@ -139,7 +139,7 @@ impl State for ToV2 {
 }
 
 impl ToV2 {
-    pub(in crate::dialect::versions) fn new(elicitation: Elicitation, agent: AgentMethods) -> Self {
+    pub(in crate::versions) fn new(elicitation: Elicitation, agent: AgentMethods) -> Self {
         Self {
             elicitation,
             sessions: Sessions::new(agent),

@@ -4,12 +4,12 @@
 use data_encoding::BASE64;
 
 use super::diffs;
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::text;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{self, absolute, item, text_item};
-use crate::dialect::versions::out::Out;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::text;
+use crate::tree::Node;
+use crate::versions::content::{self, absolute, item, text_item};
+use crate::versions::out::Out;
 
 /// The longest title that is remembered, in bytes.
 const MAX_TITLE: usize = 4096;

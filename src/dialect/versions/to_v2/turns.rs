@@ -3,17 +3,17 @@
 use std::time::Instant;
 
 use super::messages::Messages;
-use crate::dialect::message::Message;
-use crate::dialect::object::{Json, object};
-use crate::dialect::recent::Recent;
-use crate::dialect::translation::DialectEvent;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content::{self, Canonical, Repeated};
-use crate::dialect::versions::out::{
+use crate::message::Message;
+use crate::object::{Json, object};
+use crate::recent::Recent;
+use crate::translation::DialectEvent;
+use crate::tree::Node;
+use crate::versions::content::{self, Canonical, Repeated};
+use crate::versions::out::{
     CANCELLED, INTERNAL_ERROR, INVALID_REQUEST, Out, error, error_code, result,
 };
-use crate::dialect::versions::waiting::Waiting;
-use crate::jsonrpc::{IdBuf, Kind};
+use crate::versions::waiting::Waiting;
+use jsonrpc::{IdBuf, Kind};
 
 /// The longest key of a prompt, in characters.
 const MAX_KEY: usize = 255;

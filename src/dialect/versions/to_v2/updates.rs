@@ -2,13 +2,13 @@
 
 use super::messages::Speaker;
 use super::session::Session;
-use crate::dialect::message::Message;
-use crate::dialect::object::object;
-use crate::dialect::pointer::own_pointer;
-use crate::dialect::text::JsonType;
-use crate::dialect::tree::Node;
-use crate::dialect::versions::content;
-use crate::dialect::versions::out::Out;
+use crate::message::Message;
+use crate::object::object;
+use crate::pointer::own_pointer;
+use crate::text::JsonType;
+use crate::tree::Node;
+use crate::versions::content;
+use crate::versions::out::Out;
 
 /// Updates that are no history: they are shown even if a session is resumed without a replay.
 const LIVE: [&str; 5] = [

@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
-use crate::transport::{BoxFuture, Endpoint, HttpProtocol, OpenError, Setup, tcp, tls, unix};
+use crate::{BoxFuture, Endpoint, HttpProtocol, OpenError, Setup, tcp, tls, unix};
 
 /// How long the connection that was opened to check the server may wait for the first request.
 /// Servers close those that wait too long, and a request must not be sent on one of those.

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use super::cookies::CookieJar;
 use super::dialer::Dialer;
 use super::response::read_body;
-use crate::jsonrpc::Limits;
-use crate::transport::{Endpoint, HttpProtocol, OpenError, OpenErrorKind, Setup};
+use crate::{Endpoint, HttpProtocol, OpenError, OpenErrorKind, Setup};
+use jsonrpc::Limits;
 
 /// How long an unused connection is kept: less than the five seconds of Node, or requests would be
 /// sent on connections that are being closed.
@@ -49,7 +49,8 @@ pub struct HttpClient {
     /// The configured headers of every request.
     request_headers: HeaderMap,
     jar: Mutex<CookieJar>,
-    pub(crate) limits: Arc<Limits>,
+    /// The limits of its requests.
+    pub limits: Arc<Limits>,
 }
 
 /// Why there is no response.
@@ -112,12 +113,12 @@ impl HttpClient {
 
     /// Opens the connection for the first request, so that the caller learns when the server is
     /// not there.
-    pub(crate) async fn connect(&self) -> Result<(), OpenError> {
+    pub async fn connect(&self) -> Result<(), OpenError> {
         self.dialer.connect().await
     }
 
     /// The URL of a path on the server.
-    pub(crate) fn url(&self, path: &str) -> Result<Uri, OpenError> {
+    pub fn url(&self, path: &str) -> Result<Uri, OpenError> {
         let url = format!("{}{path}", self.base).parse();
         url.map_err(|fault| {
             let what = format!("that is not an HTTP address ({fault})");
@@ -157,10 +158,7 @@ impl HttpClient {
     }
 
     /// The same, but reads only the head of the response.
-    pub(crate) async fn send(
-        &self,
-        request: Request<Bytes>,
-    ) -> Result<Response<Incoming>, NoResponse> {
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, NoResponse> {
         let mut request = request.map(Full::new);
         let fields = request.headers_mut();
         let own = std::mem::replace(fields, self.request_headers.clone());
@@ -177,19 +175,19 @@ impl HttpClient {
     }
 
     /// The cookies of the next request.
-    pub(in crate::transport) fn cookies(&self) -> Option<HeaderValue> {
+    pub(crate) fn cookies(&self) -> Option<HeaderValue> {
         let given = self.request_headers.get(COOKIE);
         self.jar.lock().header(given, Instant::now())
     }
 
     /// Cancelled when the current pool is replaced.
-    pub(in crate::transport) fn pool_token(&self) -> CancellationToken {
+    pub(crate) fn pool_token(&self) -> CancellationToken {
         self.pool.lock().1.clone()
     }
 
     /// Drops the pool of this token: a request that follows opens a new connection. `false` when
     /// that was done before.
-    pub(in crate::transport) fn reset_pool(&self, token: &CancellationToken) -> bool {
+    pub(crate) fn reset_pool(&self, token: &CancellationToken) -> bool {
         let mut current = self.pool.lock();
         let first = !token.is_cancelled();
         if first {
@@ -233,7 +231,7 @@ impl fmt::Debug for HttpClient {
 
 impl NoResponse {
     /// Whether nothing listens there.
-    pub(in crate::transport) fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         matches!(self, Self::Unsent(fault) if fault.is_refused())
     }
 

@@ -15,6 +15,6 @@ mod sse;
 
 pub use dialer::{ClientStream, HttpStream};
 pub use http_client::{HttpClient, NoResponse};
-pub(in crate::transport) use response::{SOONEST_RETRY, ServerRefusal, discard};
-pub(crate) use response::{read_body, retry_after};
+pub(crate) use response::{SOONEST_RETRY, ServerRefusal, discard};
+pub use response::{read_body, retry_after};
 pub use sse::{SseEvent, SseReader};

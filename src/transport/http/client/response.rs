@@ -13,34 +13,34 @@ use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Frame, printable};
-use crate::transport::open_error;
+use crate::open_error;
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Frame, printable};
 
 /// How much of a refusal's body is read, in bytes.
 const MAX_BODY: usize = 8 << 10;
 /// How long to wait for a refusal's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The shortest time that a server can ask to wait.
-pub(in crate::transport) const SOONEST_RETRY: Duration = Duration::from_millis(100);
+pub(crate) const SOONEST_RETRY: Duration = Duration::from_millis(100);
 /// How much of it is shown in an error, in characters.
 const MAX_TEXT: usize = 300;
 
 /// A refusal.
 #[derive(Debug)]
-pub(in crate::transport) struct ServerRefusal {
-    pub(in crate::transport) status: StatusCode,
+pub(crate) struct ServerRefusal {
+    pub(crate) status: StatusCode,
     /// The refusal in words: `its server answered 404 Not Found: unknown connection`.
-    pub(in crate::transport) text: String,
+    pub(crate) text: String,
     /// The body, which may be a JSON-RPC error.
-    pub(in crate::transport) body: Frame,
+    pub(crate) body: Frame,
     /// The server's `Retry-After`.
-    pub(in crate::transport) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ServerRefusal {
     /// Reads the refusal from a response.
-    pub(in crate::transport) async fn read(answer: Response<Incoming>) -> Self {
+    pub(crate) async fn read(answer: Response<Incoming>) -> Self {
         let (head, body) = answer.into_parts();
         let body = read_start(body).await;
         let mut text = format!("its server answered {}", head.status);
@@ -70,22 +70,22 @@ impl ServerRefusal {
     }
 
     /// Whether the server rejects the credentials.
-    pub(in crate::transport) fn is_forbidden(&self) -> bool {
+    pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self.status.as_u16(), 401 | 403)
     }
 
     /// Whether nothing on this link can succeed any more.
-    pub(in crate::transport) fn is_fatal(&self) -> bool {
+    pub(crate) fn is_fatal(&self) -> bool {
         matches!(self.status.as_u16(), 401 | 403 | 404 | 410)
     }
 
     /// Whether the server is busy and has not processed the request.
-    pub(in crate::transport) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         matches!(self.status.as_u16(), 429 | 503)
     }
 
     /// The error for the client whose request was refused.
-    pub(in crate::transport) fn reason(&self) -> Reason {
+    pub(crate) fn reason(&self) -> Reason {
         let (code, delivered) = match self.status.as_u16() {
             413 => (reply::TOO_LARGE, Delivered::No),
             429 | 503 => (reply::OVERLOADED, Delivered::No),
@@ -97,12 +97,12 @@ impl ServerRefusal {
     }
 
     /// The same, for a refusal that ends the link.
-    pub(in crate::transport) fn final_reason(&self) -> Reason {
+    pub(crate) fn final_reason(&self) -> Reason {
         self.reason_with(reply::PEER_LOST, Delivered::No)
     }
 
     /// The refusal in words, and what to do about it.
-    pub(in crate::transport) fn with_remedy(&self) -> String {
+    pub(crate) fn with_remedy(&self) -> String {
         if self.is_forbidden() {
             format!("{}. {}", self.text, open_error::CHECK_TOKEN)
         } else {
@@ -123,7 +123,7 @@ impl ServerRefusal {
 }
 
 /// All of a body, or an error when it is longer than `max` bytes.
-pub(crate) async fn read_body(body: Incoming, max: usize) -> Result<Bytes, String> {
+pub async fn read_body(body: Incoming, max: usize) -> Result<Bytes, String> {
     match Limited::new(body, max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(fault) if fault.is::<LengthLimitError>() => {
@@ -134,7 +134,7 @@ pub(crate) async fn read_body(body: Incoming, max: usize) -> Result<Bytes, Strin
 }
 
 /// Drains a response whose body means nothing, so that its connection can be used again.
-pub(in crate::transport) async fn discard(answer: Response<Incoming>) {
+pub(crate) async fn discard(answer: Response<Incoming>) {
     if !answer.body().is_end_stream() {
         read_start(answer.into_body()).await;
     }
@@ -160,7 +160,7 @@ async fn read_start(mut body: Incoming) -> Bytes {
 
 /// How long a busy server asks to wait, but not less than a request may be repeated after: seconds
 /// or a date (RFC 9110, 10.2.3).
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let asked = match value.parse() {
         Ok(seconds) => Duration::from_secs(seconds),

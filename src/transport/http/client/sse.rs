@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 
-use crate::jsonrpc::framing::head_len;
+use jsonrpc::framing::head_len;
 
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";

@@ -17,13 +17,13 @@ use uuid::Uuid;
 use super::post::{Outgoing, post_all};
 use super::shared::{Api, Failure, Shared, new_queue};
 use super::stream::{HEAD_TIMEOUT, Stream};
-use crate::jsonrpc::Frame;
-use crate::transport::http::client::HttpClient;
-use crate::transport::http::queue::{Queue, Receiver};
-use crate::transport::{
+use crate::http::client::HttpClient;
+use crate::http::queue::{Queue, Receiver};
+use crate::{
     CloseReason, Endpoint, FrameSink, HttpEndpoint, Link, LinkError, LinkGuard, OpenError,
     OpenErrorKind, Peer, Setup, forward, open_error,
 };
+use jsonrpc::Frame;
 
 /// Time for queued messages to be posted once the relay's side has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ impl LinkGuard for Guard {
 
 /// Opens a link over Streamable HTTP. The connection itself is opened by the client's `initialize`;
 /// that the server is there is checked before.
-pub(in crate::transport) async fn connect(
+pub async fn connect(
     to: &Endpoint,
     address: &HttpEndpoint,
     setup: &Setup,
@@ -81,7 +81,7 @@ pub(in crate::transport) async fn connect(
 
 /// Opens a link over elephant.ai's routes. The server drops messages for a client whose stream is
 /// not open, so it is opened before anything is posted.
-pub(in crate::transport) async fn connect_elephant(
+pub async fn connect_elephant(
     to: &Endpoint,
     address: &HttpEndpoint,
     setup: &Setup,

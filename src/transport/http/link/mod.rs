@@ -33,4 +33,4 @@ mod sessions;
 mod shared;
 mod stream;
 
-pub(in crate::transport) use connect::{connect, connect_elephant};
+pub use connect::{connect, connect_elephant};

@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::sessions::Session;
 use super::shared::{Api, Failure, OPEN_TIMEOUT, Shared, wait_open};
 use super::stream;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, member, scan, truncated};
-use crate::transport::LinkError;
-use crate::transport::http::client::{NoResponse, ServerRefusal, discard, read_body};
-use crate::transport::http::headers::{self, CONNECTION_ID, content_type, is_type};
-use crate::transport::http::queue::Queue;
+use crate::LinkError;
+use crate::http::client::{NoResponse, ServerRefusal, discard, read_body};
+use crate::http::headers::{self, CONNECTION_ID, content_type, is_type};
+use crate::http::queue::Queue;
+use jsonrpc::framing::Decoded;
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Scanned, member, scan, truncated};
 
 /// The longest text of an error that is repeated, in characters.
 const MAX_REASON: usize = 500;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 use tokio::sync::watch;
 
-use crate::jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, named_session};
+use jsonrpc::{Envelope, Frame, IdBuf, Kind, Limits, PendingRequests, named_session};
 
 /// Longest session id that fits a header, in bytes. A longer one is not sent.
 const MAX_ID: usize = 1024;

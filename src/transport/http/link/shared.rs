@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::sessions::{self, Session, Sessions};
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, IdBuf};
-use crate::panics::{self, Place};
-use crate::transport::http::client::{HttpClient, NoResponse, ServerRefusal, discard};
-use crate::transport::http::headers::{CONNECTION_ID, SESSION_ID};
-use crate::transport::http::queue::{Queue, Received};
-use crate::transport::{Endpoint, LinkError, open_error};
+use crate::http::client::{HttpClient, NoResponse, ServerRefusal, discard};
+use crate::http::headers::{CONNECTION_ID, SESSION_ID};
+use crate::http::queue::{Queue, Received};
+use crate::{Endpoint, LinkError, open_error};
+use jsonrpc::framing::Decoded;
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Frame, IdBuf};
+use panics::{self, Place};
 
 /// Messages that may wait in a queue, and their bytes.
 const MAX_ITEMS: usize = 256;

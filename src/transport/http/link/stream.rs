@@ -22,14 +22,12 @@ use uuid::Uuid;
 
 use super::sessions::{self, Session};
 use super::shared::{Api, Failure, Shared};
-use crate::jsonrpc::framing::{Decoded, too_long};
-use crate::jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use crate::jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
-use crate::transport::http::client::{
-    NoResponse, SOONEST_RETRY, ServerRefusal, SseEvent, SseReader,
-};
-use crate::transport::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
-use crate::transport::{LinkError, closing};
+use crate::http::client::{NoResponse, SOONEST_RETRY, ServerRefusal, SseEvent, SseReader};
+use crate::http::headers::{self, CLOSE, LAST_EVENT_ID, content_type, is_type};
+use crate::{LinkError, closing};
+use jsonrpc::framing::{Decoded, too_long};
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Envelope, Frame, Kind, Scanned, Scanner};
 
 /// Streams of sessions that may be open at a time. Over HTTP/1.1 each is a connection.
 const MAX_STREAMS: usize = 256;

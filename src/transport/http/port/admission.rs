@@ -18,10 +18,10 @@ use super::caller::{AuthenticatedClient, Caller};
 use super::credentials::authenticate;
 use super::refusal::{Refusal, Why};
 use super::shared::Port;
-use crate::auth::origin::{self, OriginPolicy};
-use crate::auth::{CHALLENGE, PROOF, RejectReason};
-use crate::transport::http::headers::wants_upgrade;
-use crate::transport::{OpenError, OpenErrorKind};
+use crate::http::headers::wants_upgrade;
+use crate::{OpenError, OpenErrorKind};
+use auth::origin::{self, OriginPolicy};
+use auth::{CHALLENGE, PROOF, RejectReason};
 
 /// The header by which a browser reports the relation between the page and the target.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -31,7 +31,7 @@ const REQUEST_HEADERS: &str = "accept, authorization, content-type, last-event-i
 
 /// Passes an admitted and authenticated request to `serve`; `refuse` makes the response of a
 /// refusal. `methods` are those that are served, for preflight requests.
-pub(crate) async fn handle<F>(
+pub async fn handle<F>(
     port: &Port,
     request: Request<Incoming>,
     caller: &Caller,

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::refusal::Refusal;
-use crate::jsonrpc::Limits;
+use jsonrpc::Limits;
 
 /// Bytes for which a slow client gets another second.
 const MIN_RATE: usize = 1 << 10;
@@ -21,7 +21,7 @@ const SMALL: usize = 64 << 10;
 
 /// The memory that the bodies of all requests share until their messages are queued.
 #[derive(Debug)]
-pub(crate) struct BodyMemory {
+pub struct BodyMemory {
     bytes: Arc<Semaphore>,
     /// Only small bodies may use this part, so that large ones do not block all others.
     reserve: usize,
@@ -52,7 +52,7 @@ impl BodyMemory {
 }
 
 /// Reads a body to its end. The share is returned when it is dropped.
-pub(crate) async fn read(
+pub async fn read(
     mut body: impl Body<Data = Bytes> + Unpin,
     memory: &BodyMemory,
     limits: &Limits,

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use crate::auth::{AuthRequirement, Certificate, Gate, Principal, Reachability, address_group};
-use crate::jsonrpc::Limits;
-use crate::panics::SharedMutex;
-use crate::transport::tcp;
+use crate::tcp;
+use auth::{AuthRequirement, Certificate, Gate, Principal, Reachability, address_group};
+use jsonrpc::Limits;
+use panics::SharedMutex;
 
 /// A client's socket.
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub struct Caller {
     /// Its address, for logs.
     pub(super) from: Arc<str>,
     pub(super) address: IpAddr,
@@ -36,11 +36,12 @@ pub(crate) struct Caller {
 
 /// A client whose credentials were accepted.
 #[derive(Clone, Debug)]
-pub(crate) struct AuthenticatedClient {
-    pub(in crate::transport) from: Arc<str>,
-    pub(crate) principal: Arc<Principal>,
+pub struct AuthenticatedClient {
+    pub(crate) from: Arc<str>,
+    /// Whom it acts for.
+    pub principal: Arc<Principal>,
     /// The agent that it asks for by name.
-    pub(in crate::transport) wanted_agent: Option<Arc<str>>,
+    pub(crate) wanted_agent: Option<Arc<str>>,
 }
 
 /// The addresses of unauthenticated sockets.

@@ -15,8 +15,8 @@ use hyper::{Request, StatusCode};
 
 use super::caller::{AuthenticatedClient, Caller};
 use super::refusal::Refusal;
-use crate::auth::{Credentials, Denial, Gate, origin};
-use crate::transport::clock;
+use crate::clock;
+use auth::{Credentials, Denial, Gate, origin};
 
 /// The prefix of a page's token among the subprotocols.
 const TOKEN_PREFIX: &str = "acp.bearer.";
@@ -74,7 +74,7 @@ pub(super) fn authenticate<B>(
 }
 
 /// Whether a proxy marked the request as forwarded.
-pub(in crate::transport::http) fn is_forwarded(fields: &HeaderMap) -> bool {
+pub(in crate::http) fn is_forwarded(fields: &HeaderMap) -> bool {
     let is_forward = |name: &HeaderName| name.as_str().starts_with("x-forwarded-");
     FORWARD_HEADERS.iter().any(|name| fields.contains_key(name)) || fields.keys().any(is_forward)
 }
@@ -88,14 +88,14 @@ fn is_for_this_machine<B>(request: &Request<B>) -> bool {
 }
 
 /// The subprotocol for a client that sent a token as one: the first of the others it offers.
-pub(in crate::transport::http) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
+pub(in crate::http) fn subprotocol(fields: &HeaderMap) -> Option<&str> {
     let has_token = subprotocols(fields).any(|one| one.starts_with(TOKEN_PREFIX));
     let mut others = subprotocols(fields).filter(|one| !one.starts_with(TOKEN_PREFIX));
     others.next().filter(|_| has_token)
 }
 
 /// Whether a client offers this subprotocol.
-pub(in crate::transport::http) fn offers(fields: &HeaderMap, protocol: &str) -> bool {
+pub(in crate::http) fn offers(fields: &HeaderMap, protocol: &str) -> bool {
     subprotocols(fields).any(|one| one == protocol)
 }
 

@@ -5,6 +5,7 @@
 //! have ended: a client may need another socket to answer a request of the agent.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -30,14 +31,14 @@ use super::body::BodyMemory;
 use super::caller::{Caller, UnauthenticatedSockets};
 use super::shared::{Port, Rules};
 use super::socket::{Socket, Stream};
-use crate::auth::RejectReason;
-use crate::auth::origin::HostNames;
-use crate::panics::{self, Place};
-use crate::transport::http::accept::{accept_sockets, http_server};
-use crate::transport::{
+use crate::http::accept::{accept_sockets, http_server};
+use crate::{
     AcceptFuture, BoxFuture, Endpoint, HttpEndpoint, IncomingLink, Listener, OpenError,
     OpenErrorKind, Setup, certificate, open_error, tcp,
 };
+use auth::RejectReason;
+use auth::origin::HostNames;
+use panics::{self, Place};
 
 /// Clients that may wait to be accepted.
 const BACKLOG: usize = 64;
@@ -45,7 +46,7 @@ const BACKLOG: usize = 64;
 const IDLE: Duration = Duration::from_secs(75);
 
 /// Answers the requests of a port.
-pub(crate) trait HttpService: Send + Sync {
+pub trait HttpService: Send + Sync {
     /// Whether it serves a path of the port.
     fn serves(&self, path: &str) -> bool;
 
@@ -71,17 +72,24 @@ type Services = Vec<Arc<dyn HttpService>>;
 
 /// Starts the service that the settings put beside ACP on a port, if any. It is one of the
 /// `extensions` of the settings.
-#[derive(Clone, Copy)]
-pub(crate) struct ServeBeside(pub(crate) fn(&Arc<Port>) -> StartedService);
+#[derive(Clone, Copy, Debug)]
+pub struct ServeBeside(pub fn(&Arc<Port>) -> StartedService);
 
 /// What [`ServeBeside`] returns.
-pub(crate) type StartedService = Result<Option<Arc<dyn HttpService>>, OpenError>;
+pub type StartedService = Result<Option<Arc<dyn HttpService>>, OpenError>;
 
 /// A port that is bound but has no service yet.
-pub(crate) struct Bound {
-    pub(crate) port: Arc<Port>,
+pub struct Bound {
+    /// The port.
+    pub port: Arc<Port>,
     socket: TcpListener,
     arrivals: mpsc::Receiver<IncomingLink>,
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound").finish_non_exhaustive()
+    }
 }
 
 /// A port with its services.
@@ -104,7 +112,7 @@ struct Acceptor {
 type Rejected = (OpenError, RejectReason);
 
 /// Binds an HTTP endpoint.
-pub(crate) async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenError> {
+pub async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenError> {
     let Endpoint::Http(web) = at else {
         return Err(OpenError::wrong_scheme(at));
     };
@@ -142,7 +150,7 @@ pub(crate) async fn bind(at: &Endpoint, setup: &Setup) -> Result<Bound, OpenErro
 
 impl Bound {
     /// Has the services answer the requests, until no more sockets are needed.
-    pub(crate) fn serve_with(self, services: Services) -> Box<dyn Listener> {
+    pub fn serve_with(self, services: Services) -> Box<dyn Listener> {
         let services = Arc::new(services);
         let limits = self.port.limits.clone();
         let acceptor = Arc::new(Acceptor {

@@ -5,14 +5,14 @@
 //! sender, and is answered by an [`HttpService`] or with a `refusal`. `body` reads request bodies.
 
 mod admission;
-pub(crate) mod body;
-pub(crate) mod caller;
-pub(in crate::transport::http) mod credentials;
+pub mod body;
+pub mod caller;
+pub(in crate::http) mod credentials;
 mod listener;
-pub(crate) mod refusal;
-pub(in crate::transport::http) mod shared;
-pub(crate) mod socket;
+pub mod refusal;
+pub(in crate::http) mod shared;
+pub mod socket;
 
-pub(crate) use admission::handle;
-pub(crate) use listener::{HttpService, ServeBeside, StartedService, bind};
-pub(crate) use shared::Port;
+pub use admission::handle;
+pub use listener::{HttpService, ServeBeside, StartedService, bind};
+pub use shared::Port;

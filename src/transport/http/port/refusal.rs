@@ -15,15 +15,17 @@ use hyper::header::{
     RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 
-use crate::auth::RejectReason;
-use crate::jsonrpc::reply::{self, Reason};
-use crate::jsonrpc::{Frame, Id};
+use auth::RejectReason;
+use jsonrpc::reply::{self, Reason};
+use jsonrpc::{Frame, Id};
 
 /// Why a request is refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) why: Why,
+pub struct Refusal {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// Its body.
+    pub why: Why,
     /// Headers with what to do instead.
     fields: Vec<(HeaderName, HeaderValue)>,
     /// Whether the socket is closed after it.
@@ -34,7 +36,7 @@ pub(crate) struct Refusal {
 
 /// The body of a refusal.
 #[derive(Clone, Debug)]
-pub(crate) enum Why {
+pub enum Why {
     /// For a person.
     Text(Cow<'static, str>),
     /// A JSON-RPC error.
@@ -42,7 +44,8 @@ pub(crate) enum Why {
 }
 
 impl Refusal {
-    pub(crate) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+    /// A refusal with a text as its body.
+    pub fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
         Self::with(status, Why::Text(why.into()))
     }
 
@@ -56,7 +59,7 @@ impl Refusal {
     }
 
     /// A refusal after which the socket is closed.
-    pub(crate) fn fatal(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+    pub fn fatal(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
         let mut refusal = Self::new(status, why);
         refusal.hang_up = true;
         refusal.with_field(CONNECTION, "close")
@@ -79,23 +82,23 @@ impl Refusal {
     }
 
     /// Only WebSockets are served.
-    pub(in crate::transport::http) fn upgrade(why: &'static str) -> Self {
+    pub(in crate::http) fn upgrade(why: &'static str) -> Self {
         Self::fatal(StatusCode::UPGRADE_REQUIRED, why)
             .with_field(UPGRADE, "websocket")
             .with_field(SEC_WEBSOCKET_VERSION, "13")
     }
 
-    pub(in crate::transport::http) fn no_connection() -> Self {
+    pub(in crate::http) fn no_connection() -> Self {
         Self::bad_request("Acp-Connection-Id is missing")
     }
 
-    pub(in crate::transport::http) fn unknown_connection() -> Self {
+    pub(in crate::http) fn unknown_connection() -> Self {
         let why = "Acp-Connection-Id names no open connection; start with initialize";
         Self::new(StatusCode::NOT_FOUND, why).counted_as(RejectReason::Unknown)
     }
 
     /// A stream cannot be resumed without a gap.
-    pub(in crate::transport::http) fn forgotten() -> Self {
+    pub(in crate::http) fn forgotten() -> Self {
         let message = "the messages behind this Last-Event-ID are not kept; \
                        open the stream without it, or load the session again";
         let error = reply::error(Id::Null, &Reason::new(reply::RESUME_GAP, message));
@@ -138,7 +141,7 @@ impl Refusal {
     }
 
     /// Its headers.
-    pub(crate) fn take_fields(&mut self) -> HeaderMap {
+    pub fn take_fields(&mut self) -> HeaderMap {
         std::mem::take(&mut self.fields).into_iter().collect()
     }
 }
@@ -156,7 +159,7 @@ pub(crate) fn text(status: StatusCode, kind: &'static str, text: impl Into<Body>
 }
 
 /// A stream of events. The headers ask intermediaries not to buffer it.
-pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+pub fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let fields = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache, no-transform"),

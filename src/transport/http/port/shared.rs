@@ -1,6 +1,7 @@
 //! What all handlers of a port share: its address, the queue of new clients, and its rules, which
 //! can change while it runs.
 
+use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -10,37 +11,54 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::BodyMemory;
 use super::refusal::Refusal;
-use crate::auth::origin::{HostNames, OriginPolicy};
-use crate::auth::{Gate, Reachability, RejectReason};
-use crate::jsonrpc::Limits;
-use crate::transport::certificate::Certificates;
-use crate::transport::{
+use crate::certificate::Certificates;
+use crate::{
     Endpoint, HttpEndpoint, HttpOptions, HttpProtocol, IncomingLink, Link, OpenError, Setup, Worker,
 };
+use auth::origin::{HostNames, OriginPolicy};
+use auth::{Gate, Reachability, RejectReason};
+use jsonrpc::Limits;
 
 /// What all handlers of a port share.
-pub(crate) struct Port {
+pub struct Port {
     /// Its address, with the real port number.
-    pub(crate) at: HttpEndpoint,
+    pub at: HttpEndpoint,
     pub(super) names: HostNames,
     pub(super) rules: RwLock<Arc<Rules>>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) bodies: BodyMemory,
-    pub(crate) setup: Setup,
+    /// The limits of requests.
+    pub limits: Arc<Limits>,
+    /// The memory for the bodies of requests.
+    pub bodies: BodyMemory,
+    /// The settings it was opened with.
+    pub setup: Setup,
     /// New clients, on their way to the accept loop.
-    pub(crate) arrivals: mpsc::Sender<IncomingLink>,
+    pub arrivals: mpsc::Sender<IncomingLink>,
     /// Cancelled when no more clients are accepted.
-    pub(crate) closing: CancellationToken,
+    pub closing: CancellationToken,
     /// Cancelled when nothing that began here is still running.
-    pub(in crate::transport::http) done: CancellationToken,
+    pub(in crate::http) done: CancellationToken,
 }
 
 /// Admission, certificates and agents. Each new request uses the rules of that moment.
-pub(crate) struct Rules {
+pub struct Rules {
     pub(super) origins: OriginPolicy,
-    pub(crate) gate: Gate,
+    /// Who is admitted.
+    pub gate: Gate,
     pub(super) certificates: Option<Certificates>,
-    pub(crate) front: HttpOptions,
+    /// The agents.
+    pub front: HttpOptions,
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").finish_non_exhaustive()
+    }
 }
 
 impl Port {
@@ -53,21 +71,17 @@ impl Port {
     }
 
     /// The current rules.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub fn rules(&self) -> Arc<Rules> {
         self.rules.read().clone()
     }
 
     /// Whether new clients are refused.
-    pub(in crate::transport::http) fn is_closed(&self) -> bool {
+    pub(in crate::http) fn is_closed(&self) -> bool {
         self.closing.is_cancelled() || self.setup.draining.is_cancelled()
     }
 
     /// Passes a new client to the accept loop.
-    pub(in crate::transport::http) async fn announce(
-        &self,
-        from: &str,
-        link: Link,
-    ) -> Result<(), Refusal> {
+    pub(in crate::http) async fn announce(&self, from: &str, link: Link) -> Result<(), Refusal> {
         if self.is_closed() {
             return Err(Refusal::closing());
         }
@@ -80,7 +94,7 @@ impl Port {
     }
 
     /// Counts a rejected request.
-    pub(crate) fn count(&self, why: RejectReason) {
+    pub fn count(&self, why: RejectReason) {
         self.rules().gate.rejected(self.at.scheme(), why);
     }
 

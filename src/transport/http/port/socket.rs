@@ -22,8 +22,8 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// A client's socket.
 #[derive(Debug)]
-pub(crate) struct Socket<S = Stream> {
-    pub(in crate::transport::http) stream: S,
+pub struct Socket<S = Stream> {
+    pub(in crate::http) stream: S,
     stall: Duration,
     /// Runs while the peer reads nothing.
     stall_timer: Option<Pin<Box<Sleep>>>,
@@ -37,7 +37,8 @@ pub(crate) struct Socket<S = Stream> {
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    pub(crate) fn new(stream: S, stall: Duration) -> Self {
+    /// A socket that is closed when its peer takes nothing for so long.
+    pub fn new(stream: S, stall: Duration) -> Self {
         Self {
             stream,
             stall,

@@ -17,12 +17,12 @@ use uuid::Uuid;
 use super::repeats::Repeats;
 use super::routing::Routing;
 use super::streams::{Lease, Opening, Streams};
-use crate::auth::Principal;
-use crate::jsonrpc::{CloseReason, Frame, IdBuf, Limits};
-use crate::panics::SharedMutex;
-use crate::transport::LinkError;
-use crate::transport::http::port::refusal::Refusal;
-use crate::transport::http::queue::{Queue, Received};
+use crate::LinkError;
+use crate::http::port::refusal::Refusal;
+use crate::http::queue::{Queue, Received};
+use auth::Principal;
+use jsonrpc::{CloseReason, Frame, IdBuf, Limits};
+use panics::SharedMutex;
 
 /// How a connection's messages are distributed to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

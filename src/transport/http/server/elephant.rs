@@ -18,9 +18,9 @@ use super::inbound::Posted;
 use super::post::{accepted, check_type, read_message};
 use super::service::AcpService;
 use super::streams::{CONNECTION, Opening};
-use crate::jsonrpc::{Kind, member_text};
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::refusal::Refusal;
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::port::refusal::Refusal;
+use jsonrpc::{Kind, member_text};
 
 /// Longest name of a client, in bytes.
 const MAX_CLIENT_ID: usize = 256;

@@ -23,11 +23,11 @@ use super::connection::{ActiveRequest, Connection, StreamMode};
 use super::routing::SESSION_ID;
 use super::service::{AcpService, single};
 use super::streams::{CONNECTION, Lease, Opening};
-use crate::jsonrpc::framing::Framing;
-use crate::transport::closing;
-use crate::transport::http::headers;
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::refusal::{Refusal, events};
+use crate::closing;
+use crate::http::headers;
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::port::refusal::{Refusal, events};
+use jsonrpc::framing::Framing;
 
 /// Bytes of messages that are written at once. With the last of them it is mostly less than a frame
 /// of HTTP/2, 16 KiB.

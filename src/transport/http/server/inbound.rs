@@ -13,9 +13,9 @@ use tokio::time::{Instant, timeout};
 use super::connection::{Connection, State};
 use super::repeats::id_of_post;
 use super::routing::session_of;
-use crate::jsonrpc::framing::Decoded;
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Role};
-use crate::transport::http::port::refusal::Refusal;
+use crate::http::port::refusal::Refusal;
+use jsonrpc::framing::Decoded;
+use jsonrpc::{Envelope, Frame, Id, Kind, Role};
 
 /// A message of a client, and what the headers of its POST say.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, Connections, StreamMode};
 use super::streams::CONNECTION;
-use crate::jsonrpc::{CloseReason, Frame, Scanned, scan};
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::queue::Receiver;
-use crate::transport::{FrameSink, Link, LinkError, Peer, forward};
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::queue::Receiver;
+use crate::{FrameSink, Link, LinkError, Peer, forward};
+use jsonrpc::{CloseReason, Frame, Scanned, scan};
 
 /// Sends messages to the client.
 struct Sender {

@@ -46,4 +46,4 @@ mod service;
 mod streams;
 mod upgrade;
 
-pub(in crate::transport) use routes::listen;
+pub(crate) use routes::listen;

@@ -19,12 +19,12 @@ use tokio_util::sync::PollSemaphore;
 use super::connection::Connection;
 use super::inbound::Posted;
 use super::service::{AcpService, single};
-use crate::jsonrpc::reply;
-use crate::jsonrpc::{Envelope, Frame, Id, Kind, Scanned, scan};
-use crate::transport::http::headers;
-use crate::transport::http::port::body::{self, Share};
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::refusal::{Refusal, text};
+use crate::http::headers;
+use crate::http::port::body::{self, Share};
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::port::refusal::{Refusal, text};
+use jsonrpc::reply;
+use jsonrpc::{Envelope, Frame, Id, Kind, Scanned, scan};
 
 const JSON: &str = "application/json";
 /// Time a message waits for those before it: one whose body does not come must not delay the others

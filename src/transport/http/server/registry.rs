@@ -14,10 +14,10 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use serde_json::{Value, json};
 
 use super::service::{AGENTS, AcpService};
-use crate::auth::ONLY_AGENT;
-use crate::transport::HttpProtocol;
-use crate::transport::IS_PUBLISHED;
-use crate::transport::http::port::caller::AuthenticatedClient;
+use crate::HttpProtocol;
+use crate::IS_PUBLISHED;
+use crate::http::port::caller::AuthenticatedClient;
+use auth::ONLY_AGENT;
 
 /// The path.
 pub(super) const PATH: &str = "/registry.json";

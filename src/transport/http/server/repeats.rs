@@ -10,7 +10,7 @@ use std::time::Duration;
 use hashlink::LinkedHashMap;
 use tokio::time::Instant;
 
-use crate::jsonrpc::{Frame, Id, IdBuf, Role};
+use jsonrpc::{Frame, Id, IdBuf, Role};
 
 /// How long a message is remembered.
 const KEEP_FOR: Duration = Duration::from_secs(600);

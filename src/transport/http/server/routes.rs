@@ -26,11 +26,11 @@ use super::post::{Turn, receive};
 use super::registry::{self, registry};
 use super::service::{AGENTS, AcpService};
 use super::upgrade::upgrade;
-use crate::transport::http::headers::{CONNECTION_ID, wants_upgrade};
-use crate::transport::http::port::caller::{AuthenticatedClient, Caller};
-use crate::transport::http::port::refusal::Refusal;
-use crate::transport::http::port::{HttpService, ServeBeside, bind, handle};
-use crate::transport::{BoxFuture, Endpoint, HttpProtocol, Listener, OpenError, Setup};
+use crate::http::headers::{CONNECTION_ID, wants_upgrade};
+use crate::http::port::caller::{AuthenticatedClient, Caller};
+use crate::http::port::refusal::Refusal;
+use crate::http::port::{HttpService, ServeBeside, bind, handle};
+use crate::{BoxFuture, Endpoint, HttpProtocol, Listener, OpenError, Setup};
 
 /// The methods of the official endpoint.
 const METHODS: &str = "GET, POST, DELETE";
@@ -44,10 +44,7 @@ pub(super) struct AcpHandler {
 }
 
 /// Binds an HTTP endpoint and serves ACP there.
-pub(in crate::transport) async fn listen(
-    at: &Endpoint,
-    setup: &Setup,
-) -> Result<Box<dyn Listener>, OpenError> {
+pub(crate) async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, OpenError> {
     let bound = bind(at, setup).await?;
     let service = Arc::new(AcpService {
         port: bound.port.clone(),

@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::streams::Streams;
-use crate::jsonrpc::{
+use crate::http::port::refusal::Refusal;
+use jsonrpc::{
     Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, Scanner, named_session,
 };
-use crate::transport::http::port::refusal::Refusal;
 
 /// Longest session id that is tracked, in bytes.
 pub(super) const SESSION_ID: usize = 1024;

@@ -7,13 +7,13 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::connection::{Connection, Connections};
 use super::link::link;
-use crate::auth::ONLY_AGENT;
-use crate::transport::HttpProtocol;
-use crate::transport::http::headers;
-use crate::transport::http::port::Port;
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::refusal::Refusal;
-use crate::transport::http::port::shared::Rules;
+use crate::HttpProtocol;
+use crate::http::headers;
+use crate::http::port::Port;
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::port::refusal::Refusal;
+use crate::http::port::shared::Rules;
+use auth::ONLY_AGENT;
 
 /// The prefix of a path that names an agent.
 pub(super) const AGENTS: &str = "/agents/";

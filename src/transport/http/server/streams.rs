@@ -13,10 +13,10 @@ use std::task::{Context, Poll, Waker};
 use hyper::StatusCode;
 use tokio::time::Instant;
 
-use crate::auth::RejectReason;
-use crate::jsonrpc::{Frame, IdBuf, Limits};
-use crate::link::{ReplayBuffer, Size};
-use crate::transport::http::port::refusal::Refusal;
+use crate::http::port::refusal::Refusal;
+use auth::RejectReason;
+use jsonrpc::{Frame, IdBuf, Limits};
+use link::{ReplayBuffer, Size};
 
 /// The key of the connection's own stream. No session has this id.
 pub(super) const CONNECTION: &str = "";

@@ -20,16 +20,16 @@ use tokio_util::either::Either;
 
 use super::connection::new_id;
 use super::service::AcpService;
-use crate::auth::AuthMethod;
-use crate::panics::{self, Place};
-use crate::transport::Links;
-use crate::transport::http::headers::{CONNECTION_ID, MAX_MESSAGE, longest, wants_upgrade};
-use crate::transport::http::port::caller::AuthenticatedClient;
-use crate::transport::http::port::credentials::{is_forwarded, offers, subprotocol};
-use crate::transport::http::port::refusal::Refusal;
-use crate::transport::http::port::socket::Socket;
-use crate::transport::resumable::{SUBPROTOCOL, carrier_limits};
-use crate::transport::websocket::{Role, link};
+use crate::Links;
+use crate::http::headers::{CONNECTION_ID, MAX_MESSAGE, longest, wants_upgrade};
+use crate::http::port::caller::AuthenticatedClient;
+use crate::http::port::credentials::{is_forwarded, offers, subprotocol};
+use crate::http::port::refusal::Refusal;
+use crate::http::port::socket::Socket;
+use crate::resumable::{SUBPROTOCOL, carrier_limits};
+use crate::websocket::{Role, link};
+use auth::AuthMethod;
+use panics::{self, Place};
 
 /// Opens a WebSocket, or returns why not.
 pub(super) async fn upgrade(

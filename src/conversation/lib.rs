@@ -75,10 +75,10 @@ mod trace_context;
 mod translation;
 mod versions;
 
-pub use crate::dialect::DetectedDialect as Detection;
+pub use dialect::DetectedDialect as Detection;
 /// The parts of a note about a dialect.
-pub use crate::dialect::versions::V2_DIALECT;
-pub use crate::dialect::{DialectEvent, FiredRule};
+pub use dialect::versions::V2_DIALECT;
+pub use dialect::{DialectEvent, FiredRule};
 pub use dialect_options::{DialectChoice, DialectOptions};
 pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
 pub use non_json::LogRedaction;

@@ -46,7 +46,7 @@ pub use session_directory::{SessionRecord, owners};
 pub use sessions::is_given_up;
 pub use ticket::{Claims, Guest, Purpose, Signer, TicketError, Verifier};
 
-use crate::transport::AddedTransport;
+use transport::AddedTransport;
 
 /// The transport of `cluster:` endpoints.
 pub const TRANSPORT: AddedTransport = AddedTransport {

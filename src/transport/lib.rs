@@ -51,14 +51,13 @@ mod unix;
 pub mod websocket;
 mod workers;
 
-pub use crate::jsonrpc::{CloseReason, Exit};
 pub use clock::current_time;
 pub use endpoint::{
     DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol, SshEndpoint,
 };
-pub(crate) use forward::forward;
 pub use http::client::{HttpClient, NoResponse};
 pub use inherited::Inherited;
+pub use jsonrpc::{CloseReason, Exit};
 pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
     Restart, SessionClaims, StderrCallback, StopStep,
@@ -67,16 +66,14 @@ pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,
     ListenFuture, Listener, Setup, Tls,
 };
-pub(crate) use open_error::CHECK_TOKEN;
+pub use open_error::CHECK_TOKEN;
 pub use open_error::{OpenError, OpenErrorKind};
 pub use pin::Pin;
 pub use process::Launch;
 pub(crate) use published::IS_PUBLISHED;
-pub(crate) use queued_link::QueuedLink;
+pub use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
-#[cfg(feature = "cluster")]
-pub(crate) use resumable::{Dial, connect as connect_link};
-pub use resumable::{LinkPlace, Links};
+pub use resumable::{Dial, LinkPlace, Links, connect as connect_link};
 pub use ssh::{
     LINK_READY as SSH_LINK_READY, LINK_VARIABLE as SSH_LINK_VARIABLE, READY as SSH_READY,
 };

@@ -63,10 +63,10 @@ pub mod versions;
 
 pub use body::MessageBody;
 pub use detect::{DetectedDialect, Detector};
-pub(crate) use guess::PATH_SEGMENT;
-pub use library::{DialectError, Library, Source};
+pub use guess::PATH_SEGMENT;
+pub use library::{DialectError, Library, Source, TABLES, TABLES_DIGEST};
 pub use methods::{MethodName, is_known};
-pub(crate) use methods::{is_canonical, is_defined, is_known_raw};
+pub use methods::{is_canonical, is_defined, is_known_raw};
 pub use pointer::JsonPointer;
 pub use program::{FiredRule, Program, StackEntry};
 pub use table::{Converter, Table, TableFault, TableFaults, Way};
