@@ -7,8 +7,7 @@ In each way an agent of `acp-relay connect` makes the relay remember as much as 
 streamed, terminals, the tool calls, plans and messages of many sessions, permissions that stay open,
 options. The client receives all of it at once. Printed are the memory when the agent has sent all (0
 when the relay has ended the conversation before), and the most that was ever used (ru_maxrss).
-It fails when the first is above 128 MiB and two frames, or the second above four frames more: while
-a message is translated, there are several copies of it.
+It fails when that is above 128 MiB with the release build; a build for debugging takes 50 MiB more.
 """
 import argparse
 import json
@@ -21,8 +20,7 @@ from paths import RELAY
 
 MIB = 1 << 20
 FRAME = 8 * MIB
-BOUND = 128 * MIB + 2 * FRAME
-MOST = BOUND + 4 * FRAME
+BOUND = 128 * MIB
 
 # Sends its welcome, what WAY says, and an update that says `done`.
 AGENT = r"""
@@ -108,9 +106,9 @@ def main():
     is_above = False
     for way in args.only.split(","):
         memory, most = run(args.relay, way)
-        is_above |= memory > BOUND or most > MOST
-        print("%-12s %4d MiB at the end (%d allowed), %4d MiB at most (%d allowed)"
-              % (way, memory // MIB, BOUND // MIB, most // MIB, MOST // MIB), flush=True)
+        is_above |= most > BOUND
+        print("%-12s %4d MiB at the end, %4d MiB at most (%d allowed)"
+              % (way, memory // MIB, most // MIB, BOUND // MIB), flush=True)
     sys.exit("one agent has taken more" if is_above else 0)
 
 

@@ -303,7 +303,7 @@ def main():
                 failed.append("%s: %r" % (name, fault))
                 print("%-11s FAILED: %r" % (name, fault))
         sys.stdout.flush()
-    sys.exit("\n".join(failed))
+    sys.exit("\n".join(failed) or 0)
 
 
 if __name__ == "__main__":
