@@ -19,8 +19,8 @@ use jsonrpc::{Envelope, Frame, MemberIndex, SlotId};
 pub(super) struct RequiredWords {
     /// The place at which all require a word.
     place: JsonPointer,
-    /// The words, each with the guards that require it, by their numbers.
-    words: Vec<(Literal, Vec<usize>)>,
+    /// The words by their lengths, each with the guards that require it, by their numbers.
+    words: Vec<Vec<(Literal, Vec<usize>)>>,
     /// What else each guard requires.
     quick: Vec<Option<QuickTest>>,
 }
@@ -53,22 +53,25 @@ impl RequiredWords {
         let ([_, name] | [name]) = place.names() else {
             return None;
         };
-        let mut words: Vec<(Literal, Vec<usize>)> = Vec::new();
+        let mut words: Vec<Vec<(Literal, Vec<usize>)>> = Vec::new();
         for (number, guard) in guards.iter().enumerate() {
             let required = match guard.0.first() {
                 Some((other, expect)) if other == place => words_of(expect)?,
                 _ => return None,
             };
             for word in required {
-                match words.iter_mut().find(|(known, _)| known == word) {
+                let length = word.0.len();
+                words.resize(words.len().max(length + 1), Vec::new());
+                let alike = &mut words[length];
+                match alike.iter_mut().find(|(known, _)| known == word) {
                     Some((_, guards)) => guards.push(number),
-                    None => words.push((word.clone(), vec![number])),
+                    None => alike.push((word.clone(), vec![number])),
                 }
             }
         }
         let is_word = |(literal, _): &(Literal, _)| literal.0.first() == Some(&b'"');
         // An array has no member index.
-        let is_member = words.iter().all(is_word) && text::array_index(name).is_none();
+        let is_member = words.iter().flatten().all(is_word) && text::array_index(name).is_none();
         is_member.then(|| Self {
             place: place.clone(),
             words,
@@ -96,7 +99,7 @@ impl RequiredWords {
         if text::may_be_respelled(value) {
             return None;
         }
-        let mut words = self.words.iter();
+        let mut words = self.words.get(value.len()).into_iter().flatten();
         let Some((_, numbers)) = words.find(|(word, _)| *word.0 == *value) else {
             return Some(false);
         };

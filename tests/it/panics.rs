@@ -294,10 +294,10 @@ fn a_panic_with_a_shared_lock_ends_the_process() {
         ("transport/resumable/links.rs", "LinkTable"),
         (
             "transport/resumable/links.rs",
-            "Weak<lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, acp_relay::transport::resumable",
+            "Weak<lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex, transport::resumable",
         ),
         ("proxy/resume/store.rs", "DetachedConversation"),
-        ("observe/metrics/shared.rs", "dyn acp_relay::link"),
+        ("observe/metrics/shared.rs", "dyn link::"),
     ] {
         let folder = TempDir::new().unwrap();
         let bearer = Relay::bearer(&folder, &["new", "alice"]);
