@@ -85,7 +85,7 @@ pub(super) fn recording(path: &Path) -> Result<Recording, ExitCode> {
     Ok(recording)
 }
 
-/// Like [`recording`], without a check of the content.
+/// Like [`fn@recording`], without a check of the content.
 pub(super) fn open_unchecked(path: &Path) -> Result<Recording, ExitCode> {
     let path = &recordings::locate(path)?;
     if let Some(misfit) = NotRecording::of(path) {
