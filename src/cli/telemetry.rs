@@ -62,6 +62,25 @@ pub(super) struct LogArgs {
     format: LogFormat,
 }
 
+/// The crates of this program but for its own, whose names begin the targets of their events.
+const CRATES: [&str; 15] = [
+    "acp",
+    "agent_connect",
+    "auth",
+    "cluster",
+    "conversation",
+    "dialect",
+    "jsonrpc",
+    "link",
+    "observe",
+    "panics",
+    "policy",
+    "proxy",
+    "recording",
+    "transport",
+    "viewer",
+];
+
 /// The time of a line at a terminal.
 struct LocalClock;
 
@@ -124,7 +143,10 @@ fn filter(level: &str) -> Result<EnvFilter, String> {
     // `EnvFilter` would read an unknown word as the name of a module, and silence all others.
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
     let words = level.split(',').map(str::trim);
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<Cow<'_, str>> = words
+        .filter(|word| !word.is_empty())
+        .flat_map(of_crates)
+        .collect();
     if let Some(word) = words
         .iter()
         .find(|word| !word.contains(['=', '[']) && !is_level(word))
@@ -133,13 +155,28 @@ fn filter(level: &str) -> Result<EnvFilter, String> {
     }
     // A directive for one module leaves the warnings of the others enabled.
     let whole = words.iter().any(|word| !word.contains('='));
-    let level = if whole {
-        Cow::Borrowed(level)
-    } else {
-        Cow::Owned(format!("warn,{level}"))
+    let directives = words.join(",");
+    let read = match whole {
+        true => builder.parse(&directives),
+        false => builder.parse(format!("warn,{directives}")),
     };
-    let read = builder.parse(&level);
     read.map_err(|error| fault(&error.to_string()))
+}
+
+/// A directive for `acp_relay` or a module of it, as directives for the crates that it consists of.
+fn of_crates(word: &str) -> Vec<Cow<'_, str>> {
+    match word.strip_prefix("acp_relay") {
+        Some(rest) if rest.starts_with(['=', '[']) => {
+            let others = CRATES.iter().map(|name| format!("{name}{rest}").into());
+            others.chain([word.into()]).collect()
+        }
+        Some(rest) => {
+            let path = rest.strip_prefix("::").unwrap_or_default();
+            let is_ours = CRATES.iter().any(|name| path.starts_with(name));
+            vec![if is_ours { path } else { word }.into()]
+        }
+        None => vec![word.into()],
+    }
 }
 
 impl FormatTime for LocalClock {

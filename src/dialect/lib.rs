@@ -6,8 +6,8 @@
 //! peer of one connection:
 //!
 //! ```
-//! use acp_relay::dialect::{Forward, Library, Translator};
-//! use acp_relay::jsonrpc::{Frame, Limits, Scanned, Side, scan};
+//! use dialect::{Forward, Library, Translator};
+//! use jsonrpc::{Frame, Limits, Scanned, Side, scan};
 //!
 //! let library = Library::builtin();
 //! let program = library.program("elephant").expect("it is built in");

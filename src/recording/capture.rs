@@ -84,8 +84,8 @@ pub struct MessageSpan {
 /// The lines of a file.
 ///
 /// ```
-/// use acp_relay::recording::capture::{LineContent, Lines};
-/// use acp_relay::jsonrpc::Side;
+/// use recording::capture::{LineContent, Lines};
+/// use jsonrpc::Side;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let file = br#"{"dir":"c2a","ts":1.5,"msg":{"jsonrpc":"2.0","method":"x"}}"#;

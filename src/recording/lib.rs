@@ -6,7 +6,7 @@
 //! be packed with zstd. This module reads no clock; `observe::recorder` does the recording.
 //!
 //! ```
-//! use acp_relay::recording::{EventKind, Parsed, SegmentReader};
+//! use recording::{EventKind, Parsed, SegmentReader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let file = std::io::Cursor::new(b"");

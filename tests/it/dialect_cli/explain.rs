@@ -210,6 +210,17 @@ fn the_log_has_a_line_for_each_translated_message_and_the_sums() {
     assert_eq!(debug.stdout.lines().count(), 12, "{debug:?}");
     let line = "session/update, translated for the agent by copilot-overseer/plan-steps";
     assert_eq!(debug.stderr.matches(line).count(), 12, "{}", debug.stderr);
+    // A filter may name the program, or a module of it.
+    for filter in [
+        "warn,acp_relay=debug",
+        "acp_relay::observe=debug",
+        "observe=debug",
+    ] {
+        let filtered = relay(&args(filter), "").stderr;
+        assert_eq!(filtered.matches(line).count(), 12, "{filter}: {filtered}");
+    }
+    let others = relay(&args("acp_relay::transport=debug"), "").stderr;
+    assert!(!others.contains(line), "{others}");
     let sum = "agent translated copilot-overseer/plan-steps 12";
     let info = relay(&args("info"), "");
     assert!(info.stderr.contains(sum), "{}", info.stderr);
