@@ -33,7 +33,7 @@ const { values: options } = parseArgs({
 });
 const { chromium } = createRequire(import.meta.url)(options.playwright);
 // A busy machine needs many times the usual second.
-const PATIENCE = 60000;
+const PATIENCE = 180_000;
 /** Milliseconds until a click without an effect is repeated. */
 const CLICK_PATIENCE = 3000;
 const children = new Set();
