@@ -34,7 +34,7 @@ impl Conversation {
         out: &mut Outbox,
     ) {
         let Some(policy) = &mut self.policy else {
-            return;
+            return self.forward(to, frame, at, out);
         };
         let from = to.other();
         let calls = matches!(at.kind, Kind::Request | Kind::Notification);

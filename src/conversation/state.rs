@@ -223,6 +223,9 @@ impl Conversation {
     }
 
     /// Handles a frame that `from` has sent.
+    ///
+    /// What nearly all messages pass from here to the outbox is inlined, each step in the one before:
+    /// as calls it costs a message of 160 bytes a tenth more.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
         self.now = now;
         let scanned = self.scanners[from as usize].scan(&mut frame);

@@ -24,7 +24,7 @@
 //!
 //! A [`Translation`] contains what is forwarded ([`Forward::Unchanged`] is the same bytes), what is
 //! sent back to the sender, the rules that changed something, and notes to count. The checks of
-//! [`permission`] apply whatever a table contains. The module has no clock and no I/O, and imports
+//! [`permission`] apply whatever a table contains. The crate has no clock and no I/O, and imports
 //! only `jsonrpc`.
 //!
 //! From the file to the bytes: [`table`] reads it into types, `validate` checks them, `program`

@@ -4,7 +4,7 @@
 //! Reading goes down the stack, from the dialect to canonical; writing goes up. A message without a
 //! rule costs one lookup by its method and no allocation, however many tables there are. Where its
 //! method has rules, their guards mostly require words at one place; if the message has another word
-//! there, no guard is tested.
+//! there, no guard is tested (`required_words`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -25,22 +25,25 @@ pub(super) struct RequiredWords {
     quick: Vec<Option<QuickTest>>,
 }
 
-/// An expectation of a guard about a member of the object that has the word.
+/// An expectation of a guard about another member of the object that has the word.
 #[derive(Debug)]
 struct QuickTest {
+    /// The name of that member.
     member: Box<str>,
     what: Quick,
 }
 
+/// What is expected of it.
 #[derive(Debug)]
 enum Quick {
-    /// What the member is.
+    /// This, of its value.
     Is(Expect),
-    /// The member is an object, one of whose members is one of these words.
+    /// It is an object, with one of `words` as the value of a certain member.
     Inside {
-        /// How the object begins if that is its first member.
+        /// The text up to that value, if the certain member is the object's first one.
         beginning: Box<[u8]>,
-        /// Finds the name of that member, and an escape that may stand in it.
+        /// These find, in the text behind the value, the same name once more: plainly, or an escape
+        /// that may be a part of it.
         repetitions: Box<[Finder<'static>; 2]>,
         words: Vec<Literal>,
     },
