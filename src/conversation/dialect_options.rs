@@ -331,9 +331,15 @@ impl DialectOptions {
 
     /// Whether the translator of `side` may do anything with a message; every other one may be
     /// passed on without it.
-    pub(super) fn concerns(&self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {
-        let own = self.side(side);
-        let translator = own.translator.as_ref();
+    pub(super) fn concerns(
+        &mut self,
+        side: Side,
+        way: Way,
+        frame: &Frame,
+        at: &Envelope,
+    ) -> bool {
+        let own = &mut self.sides[side as usize];
+        let translator = own.translator.as_mut();
         own.bridge.is_some()
             || translator.is_some_and(|translator| translator.concerns(way, frame, at))
     }

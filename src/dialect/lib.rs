@@ -52,6 +52,7 @@ mod rewrite;
 mod sessions;
 mod step;
 pub mod table;
+mod template;
 mod text;
 mod translation;
 mod translate;

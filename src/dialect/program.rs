@@ -18,6 +18,7 @@ use super::table::{
     Case, Guard, IdKind, Jsonrpc, KindChange, MessageFilter, PROMPTING, Params, Row, Rule,
     Selector, Slot, Table, Way,
 };
+use super::template::reads_text;
 use jsonrpc::{Envelope, Frame, Kind, Side};
 
 /// One dialect, compiled.
@@ -32,6 +33,8 @@ pub struct Program {
     renamed: HashMap<Box<[u8]>, Box<str>>,
     /// Whether a rule depends on the state of a session.
     pub(super) follows_sessions: bool,
+    /// Whether a guard may depend on the text of a message.
+    pub(super) reads_text: bool,
 }
 
 /// Routes by method.
@@ -116,9 +119,10 @@ impl Program {
             }
         }
         let methods = program.routes.iter_mut().flatten().flatten();
-        methods
-            .flat_map(MethodRoutes::all_mut)
-            .for_each(|route| route.words = RequiredWords::of(&route.guards));
+        for route in methods.flat_map(MethodRoutes::all_mut) {
+            program.reads_text |= route.guards.iter().any(reads_text);
+            route.words = RequiredWords::of(&route.guards);
+        }
         program
     }
 

@@ -1,17 +1,13 @@
 //! Tells for most messages of a stream that no guard of their route holds, without reading them again.
 //!
 //! The guards of a busy method mostly require words at one place, such as the kind of an update. A
-//! message with another word concerns none of them. For a guard with that word, one more expectation
-//! is tested on the text of a member, because nearly all updates are chunks of text.
+//! message with another word concerns none of them.
 
-use memchr::memmem::Finder;
-
-use super::guard::{GuardTest, is_among, is_met};
+use super::guard::GuardTest;
 use super::message;
 use super::pointer::JsonPointer;
 use super::table::{Expect, Guard, Literal};
 use super::text;
-use super::tree::ValueRef;
 use jsonrpc::{Envelope, Frame, MemberIndex, SlotId};
 
 /// What all guards of a route require.
@@ -21,32 +17,6 @@ pub(super) struct RequiredWords {
     place: JsonPointer,
     /// The words by their lengths, each with the guards that require it, by their numbers.
     words: Vec<Vec<(Literal, Vec<usize>)>>,
-    /// What else each guard requires.
-    quick: Vec<Option<QuickTest>>,
-}
-
-/// An expectation of a guard about another member of the object that has the word.
-#[derive(Debug)]
-struct QuickTest {
-    /// The name of that member.
-    member: Box<str>,
-    what: Quick,
-}
-
-/// What is expected of it.
-#[derive(Debug)]
-enum Quick {
-    /// This, of its value.
-    Is(Expect),
-    /// It is an object, with one of `words` as the value of a certain member.
-    Inside {
-        /// The text up to that value, if the certain member is the object's first one.
-        beginning: Box<[u8]>,
-        /// These find, in the text behind the value, the same name once more: plainly, or an escape
-        /// that may be a part of it.
-        repetitions: Box<[Finder<'static>; 2]>,
-        words: Vec<Literal>,
-    },
 }
 
 impl RequiredWords {
@@ -78,10 +48,6 @@ impl RequiredWords {
         is_member.then(|| Self {
             place: place.clone(),
             words,
-            quick: guards
-                .iter()
-                .map(|guard| QuickTest::of(guard, place))
-                .collect(),
         })
     }
 
@@ -106,68 +72,10 @@ impl RequiredWords {
         let Some((_, numbers)) = words.find(|(word, _)| *word.0 == *value) else {
             return Some(false);
         };
-        let mut left = numbers.iter().filter(|number| {
-            let quick = self.quick[**number].as_ref();
-            !quick.is_some_and(|quick| quick.fails(member(index, object, &quick.member, text)))
-        });
-        let Some(first) = left.next() else {
-            return Some(false);
-        };
         let body = message::body(frame, at);
         let mut test = GuardTest::new(&body);
-        let mut holds = |number: &usize| test.holds(&guards[*number].0[1..]);
-        Some(holds(first) || left.any(holds))
-    }
-}
-
-impl QuickTest {
-    /// The test of a guard that requires a word at that place.
-    fn of(guard: &Guard, word: &JsonPointer) -> Option<Self> {
-        let (_, outer) = word.names().split_last()?;
-        let inside = guard.0[1..].iter().filter_map(|(place, expect)| {
-            match (place.names().strip_prefix(outer)?, expect) {
-                ([member], expect) => Some((member, Quick::Is(expect.clone()))),
-                ([member, name], expect) => Some((member, Quick::inside(name, expect)?)),
-                _ => None,
-            }
-        });
-        // The deeper one tells more.
-        let (member, what) = inside.max_by_key(|(_, what)| matches!(what, Quick::Inside { .. }))?;
-        let is_member = text::array_index(member).is_none();
-        is_member.then(|| Self {
-            member: member.clone(),
-            what,
-        })
-    }
-
-    /// Whether it is certain that the guard does not hold, with this value of the member.
-    fn fails(&self, value: Option<&[u8]>) -> bool {
-        match &self.what {
-            Quick::Is(expect) => !is_met(value.map(ValueRef::Raw), expect),
-            Quick::Inside {
-                beginning,
-                repetitions,
-                words,
-            } => value.is_some_and(|value| {
-                let Some((word, rest)) = first_word(value, beginning) else {
-                    return false;
-                };
-                !is_among(words, word) && repetitions.iter().all(|one| one.find(rest).is_none())
-            }),
-        }
-    }
-}
-
-impl Quick {
-    fn inside(name: &str, expect: &Expect) -> Option<Self> {
-        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let words = words_of(expect).filter(|_| is_plain)?;
-        let finder = |what: String| Finder::new(what.as_bytes()).into_owned();
-        Some(Self::Inside {
-            beginning: format!("{{\"{name}\":").into_bytes().into(),
-            repetitions: Box::new([finder(format!("\"{name}\"")), finder("\\u".to_owned())]),
-            words: words.to_vec(),
-        })
+        let mut numbers = numbers.iter();
+        Some(numbers.any(|number| test.holds(&guards[*number].0[1..])))
     }
 }
 
@@ -177,14 +85,6 @@ fn words_of(expect: &Expect) -> Option<&[Literal]> {
         Expect::In(all) => Some(all),
         _ => None,
     }
-}
-
-/// The string behind `beginning`, and what follows it; `None` where something else is there.
-fn first_word<'a>(value: &'a [u8], beginning: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let value = value.strip_prefix(beginning)?;
-    let inside = value.strip_prefix(b"\"")?;
-    let (word, rest) = value.split_at(memchr::memchr(b'"', inside)? + 2);
-    (!text::may_be_respelled(word)).then_some((word, rest))
 }
 
 /// The value of the last member with that name of an object, or of the body.

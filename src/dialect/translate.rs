@@ -56,13 +56,22 @@ impl Translator {
     /// Whether [`Translator::read`] or [`Translator::write`] may do anything with a message; every
     /// other one may be passed on without them.
     #[must_use]
-    pub fn concerns(&self, way: Way, frame: &Frame, at: &Envelope) -> bool {
+    pub fn concerns(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
         at.kind != Kind::Notification
             || match way {
                 Way::Read => !at.jsonrpc,
                 Way::Write => !self.actions.waiting.is_empty(),
             }
-            || self.may_concern(way, frame, at, None)
+            || !self.passed[way as usize].fits(frame.as_bytes()) && self.look_up(way, frame, at)
+    }
+
+    /// Whether a rule may apply to a notification; one to which none does is remembered.
+    fn look_up(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
+        let may_concern = self.may_concern(way, frame, at, None);
+        if !may_concern && !self.program.reads_text {
+            self.passed[way as usize].learn(frame.as_bytes());
+        }
+        may_concern
     }
 
     pub(super) fn translate(&mut self, way: Way, frame: &Frame, at: &Envelope) -> Translation {

@@ -12,6 +12,7 @@ use super::program::Program;
 use super::recent::Recent;
 use super::sessions::{Session, Sessions};
 use super::table::{Jsonrpc, PROMPTING, Recall, Selector, SlotScope, Way};
+use super::template::Template;
 use super::tree::{Node, ValueRef};
 use jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
 
@@ -28,6 +29,8 @@ pub struct Translator {
     requests: [PendingRequests<PendingRequest>; 2],
     pub(super) minted: u32,
     pub(super) actions: ActionState,
+    /// By way, the last notification that no rule concerned.
+    pub(super) passed: [Template; 2],
 }
 
 impl Translator {
@@ -42,6 +45,7 @@ impl Translator {
             requests: [MAX_OPEN; 2].map(PendingRequests::new),
             minted: 0,
             actions: ActionState::default(),
+            passed: Default::default(),
         }
     }
 
@@ -49,6 +53,7 @@ impl Translator {
     /// tables that declare them and are cleared.
     pub fn switch_to(&mut self, program: Arc<Program>) {
         self.program = program;
+        self.passed = Default::default();
         self.memory = Recent::default();
         let open = self
             .requests

@@ -32,6 +32,7 @@ CASES = {
     "stdio canonical asked": ("stdio", CANONICAL, "asked", 50, 450),
     "stdio auto 100": ("stdio", [], "100", 1000, 9000),
     "stdio auto 1024": ("stdio", [], "1024", 1000, 5000),
+    "stdio auto chunk": ("stdio", [], "chunk", 1000, 9000),
     "stdio auto asked": ("stdio", [], "asked", 50, 450),
     "stdio canonical tool": ("stdio", CANONICAL, "tool", 1000, 5000),
     "stdio elephant tool": ("stdio", CANONICAL[:2] + ["--agent-dialect", "elephant"], "tool", 1000, 5000),
@@ -67,6 +68,8 @@ def update(what, number):
         return UPDATE.replace('"s"', '"sess_0191f3a2-77c1-7d2e-9a55-b1d2c3e4f506"') % CHUNK % text
     if what == "100":
         return UPDATE % '{"text":"abcdefg"}'
+    if what == "chunk":
+        return UPDATE % CHUNK % ("%06d" % number)
     if what == "tool":
         return UPDATE % TOOL % (CODE * 14)
     if what == "calls":

@@ -16,6 +16,7 @@ mod renamed;
 mod roundtrip;
 mod official_types;
 mod spelling;
+mod stream;
 mod tables;
 mod trees;
 
