@@ -331,13 +331,7 @@ impl DialectOptions {
 
     /// Whether the translator of `side` may do anything with a message; every other one may be
     /// passed on without it.
-    pub(super) fn concerns(
-        &mut self,
-        side: Side,
-        way: Way,
-        frame: &Frame,
-        at: &Envelope,
-    ) -> bool {
+    pub(super) fn concerns(&mut self, side: Side, way: Way, frame: &Frame, at: &Envelope) -> bool {
         let own = &mut self.sides[side as usize];
         let translator = own.translator.as_mut();
         own.bridge.is_some()
