@@ -96,15 +96,14 @@ fn separator(text: &[u8], at: usize) -> usize {
 /// The position after the string that starts at `at`.
 #[must_use]
 pub fn string_end(text: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(rest) = text.get(at..) {
-        match memchr::memchr2(b'"', b'\\', rest) {
-            Some(step) if rest[step] == b'"' => return at + step + 1,
-            Some(step) => at += step + 2,
-            None => break,
-        }
-    }
-    text.len()
+    let content = text.get(at + 1..).unwrap_or_default();
+    // Texts have few quotes and many other escapes, so only what precedes a quote is looked at.
+    let is_end = |quote: &usize| {
+        let before = content[..*quote].iter().rev();
+        before.take_while(|byte| **byte == b'\\').count() % 2 == 0
+    };
+    let end = memchr::memchr_iter(b'"', content).find(is_end);
+    end.map_or(text.len(), |end| at + end + 2)
 }
 
 /// The position after the value that starts at `start`.
