@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 
 use super::listeners::read_host;
+use super::variant::one_of;
 use agent_connect::AgentConnectConfig;
 use agent_connect::api::interrupt::Permissions;
 use transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
@@ -19,12 +21,17 @@ pub(super) struct AgentConnectArgs {
     pub(super) store: Option<PathBuf>,
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
     #[arg(long, id = "agent-connect.default-permission")]
-    #[arg(value_name = "WHAT", value_enum, default_value_t)]
+    #[arg(value_name = "WHAT", value_parser = default_permission(), default_value_t)]
     pub(super) default_permission: Permissions,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
     #[arg(long, id = "agent-connect.allow-callback", value_name = "HOST", value_parser = read_host)]
     pub(super) allow_callback: Vec<String>,
+}
+
+/// Reads an answer to permission requests that nobody can be asked about.
+pub(super) fn default_permission() -> impl TypedValueParser<Value = Permissions> {
+    one_of(&[Permissions::Allow, Permissions::Reject])
 }
 
 impl AgentConnectArgs {

@@ -19,6 +19,7 @@ use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, lin
 use super::progress::{Counted, Progress};
 use super::repairs::Repairs;
 use super::{console, exit, recordings};
+use crate::cli::variant::variant_of;
 use acp::{Checker, Schema};
 use conversation::DialectChoice;
 use jsonrpc::Side;
@@ -47,7 +48,7 @@ pub(super) struct Check {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The files contain only the messages of this side
-    #[arg(long, value_enum, value_name = "SIDE")]
+    #[arg(long, value_parser = variant_of::<Side>(), value_name = "SIDE")]
     from: Option<Side>,
     /// The client's dialect, for the rules that repair: auto, canonical, or a dialect's name
     #[arg(long, value_name = "DIALECT", default_value = "auto", value_parser = choice)]

@@ -14,6 +14,7 @@ use super::target::{self, AgentArgument, Target};
 use super::{
     admission, agent_connect, console, endpoints, exit, joined, remote, runtime, shutdown, stderr,
 };
+use crate::cli::agent_connect::default_permission;
 use ::agent_connect::api::interrupt::Permissions;
 use auth::ONLY_AGENT;
 use observe::Observers;
@@ -38,7 +39,7 @@ pub(super) struct Connect {
     pub(super) join: bool,
     /// What to answer a permission request of an agent behind Agent Connect when the client does
     /// not answer [default: reject]
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_parser = default_permission(), value_name = "WHAT")]
     pub(super) default_permission: Option<Permissions>,
     /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]

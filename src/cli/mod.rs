@@ -96,6 +96,7 @@ mod token;
 mod top;
 mod traces;
 mod try_agent;
+mod variant;
 
 pub use admission::guarded;
 pub use command_line::{command, run};

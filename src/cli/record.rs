@@ -15,6 +15,7 @@ use super::dialect_options::Dialects;
 use super::random::{random, random_hex};
 use super::stderr_capture::StderrCapture;
 use super::{exit, limits, recordings, stderr};
+use crate::cli::variant::variant_of;
 use conversation::Note;
 use jsonrpc::{Side, parse_duration};
 use observe::recorder::{
@@ -57,15 +58,15 @@ pub(super) struct RecordArgs {
     mode: RecordMode,
     /// What to do when recording is slower than the conversation
     #[arg(id = "record.policy", long = "record-policy", value_name = "WHAT")]
-    #[arg(value_enum, default_value_t)]
+    #[arg(value_parser = variant_of::<OverflowPolicy>(), default_value_t)]
     policy: OverflowPolicy,
     /// When recorded data is synced to disk, so that it survives a power failure
     #[arg(id = "record.sync", long = "record-sync", value_name = "WHEN")]
-    #[arg(value_enum, default_value_t)]
+    #[arg(value_parser = variant_of::<Durability>(), default_value_t)]
     sync: Durability,
     /// What is redacted in recordings
     #[arg(id = "record.redact", long = "record-redact", value_name = "WHAT")]
-    #[arg(value_enum, default_value_t)]
+    #[arg(value_parser = variant_of::<Mode>(), default_value_t)]
     redact: Mode,
     /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
     #[arg(

@@ -12,9 +12,11 @@
 //! - `pieces` finds objects in a line that is not one message.
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
-//!   safe to show, `duration` reads durations, `names` makes enums whose variants have names, and
+//!   safe to show, `duration` reads durations, `names` makes enums whose variants have
+//!   names, `choice` is for enums whose variants users choose from, and
 //!   `nearest` finds the word that was probably meant.
 
+mod choice;
 mod close_reason;
 mod duration;
 mod envelope;
@@ -44,6 +46,7 @@ mod span;
 mod string_scan;
 pub mod text;
 
+pub use choice::Choice;
 pub use close_reason::CloseReason;
 pub use duration::parse_duration;
 pub use envelope::{Envelope, Kind, named_session};

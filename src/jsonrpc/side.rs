@@ -6,15 +6,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
+
+use super::Choice as _;
 
 /// One of the two sides of a conversation.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(EnumMessage, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Side {
     /// The editor's side
     Client,
@@ -63,10 +66,7 @@ impl FromStr for Side {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut sides = [Self::Client, Self::Agent].into_iter();
-        sides
-            .find(|side| side.name() == text)
-            .ok_or_else(|| format!("{text:?} is not known; expected client, agent"))
+        Self::from_name(text)
     }
 }
 

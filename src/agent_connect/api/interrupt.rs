@@ -5,6 +5,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
 use super::body::{read, read_as};
 use super::error::{ApiError, ApiResult};
@@ -26,11 +27,12 @@ pub const FORM_MEMBERS: [(&str, &str); 6] = [
 ];
 
 /// How permission requests of an agent are answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Permissions {
     /// By the client: the run is interrupted. No option, because no client can be asked then
-    #[value(skip)]
     Interrupt,
     /// Allow it, once
     Allow,

@@ -10,6 +10,7 @@ use super::keys::{Key, Keys};
 use super::option::Variable;
 use crate::cli::admin::AdminArgs;
 use crate::cli::admission::AdmissionArgs;
+use crate::cli::agent_connect::default_permission;
 use crate::cli::agent_connect::{self, AgentConnectArgs, is_own};
 use crate::cli::agents::{self, Profile, Program};
 use crate::cli::dialect::Tables;
@@ -126,7 +127,7 @@ pub(in crate::cli) struct AgentPart {
     /// What to answer when it asks for permission and no client can be asked, because a client of
     /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
     #[arg(long, id = "agents.default-permission", value_name = "WHAT")]
-    #[arg(value_enum)]
+    #[arg(value_parser = default_permission())]
     pub(in crate::cli) default_permission: Option<Permissions>,
     /// Variables for it
     #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = read_variable)]

@@ -18,6 +18,7 @@ use super::tables::{LoadError, Tables};
 use super::version_chain::VersionChain;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
+use crate::cli::variant::variant_of;
 use crate::cli::{console, exit};
 use acp::Checker;
 use conversation::{Detection, DialectChoice};
@@ -62,7 +63,7 @@ pub(in crate::cli) struct Translate {
     #[arg(long, value_name = "DIALECT", value_parser = choice)]
     agent: Option<DialectChoice>,
     /// The sender of plain lines, where neither dialect nor method shows it
-    #[arg(long, value_enum, value_name = "SIDE")]
+    #[arg(long, value_parser = variant_of::<Side>(), value_name = "SIDE")]
     speaker: Option<Side>,
     /// Explain each changed message on stderr: which rules changed it, why, and each place before
     /// and after

@@ -17,6 +17,7 @@ use crate::cli::inputs::{Inputs, total_bytes};
 use crate::cli::junit::{self, Suite};
 use crate::cli::progress::Progress;
 use crate::cli::text::{Paint, Tone};
+use crate::cli::variant::variant_of;
 use acp::Schema;
 use jsonrpc::Side;
 use recording::filter::DerivedFields;
@@ -35,7 +36,7 @@ pub(super) struct Lint {
     #[arg(long, value_parser = select::view(), default_value = "received")]
     at: View,
     /// The lowest severity that makes the exit code 1
-    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
+    #[arg(long, value_parser = variant_of::<Severity>(), value_name = "SEVERITY", default_value = "error")]
     fail_on: Severity,
     /// Also write the outcome as JUnit XML: a suite for each file, in it a case for each rule
     #[arg(long, value_name = "FILE")]

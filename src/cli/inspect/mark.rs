@@ -19,6 +19,7 @@ use super::select::{recording, report_unreadable};
 use crate::cli::console::print;
 use crate::cli::exit;
 use crate::cli::random::random;
+use jsonrpc::Choice as _;
 use observe::recorder::marks_path;
 use recording::redact::{Mode, Redactor};
 use recording::write::{self, Stamp};
@@ -147,7 +148,7 @@ fn append_mark(mut file: File, text: String) -> io::Result<u64> {
 fn read_mode(file: &File) -> io::Result<Mode> {
     let first = SegmentReader::new(file).next().transpose()?;
     let mode = match first.map(|entry| entry.parsed) {
-        Some(Parsed::Header(header)) => Mode::from_name(&header.redaction.mode),
+        Some(Parsed::Header(header)) => Mode::from_name(&header.redaction.mode).ok(),
         _ => None,
     };
     Ok(mode.unwrap_or_default())

@@ -17,7 +17,8 @@ use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
 use crate::cli::random::random;
-use jsonrpc::{Kind, Limits, is_json};
+use crate::cli::variant::variant_of;
+use jsonrpc::{Choice as _, Kind, Limits, is_json};
 use recording::redact::{Mode, PointerPattern, RedactFlows, Redactor};
 use recording::write;
 use recording::{EventKind, Message, PLAIN, Parsed, Payload, RecordedEvent, Recording, Redaction};
@@ -30,7 +31,7 @@ pub(super) struct Scrub {
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
     /// What is redacted
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = variant_of::<Mode>(), default_value_t)]
     redact: Mode,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
@@ -105,7 +106,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
 /// The redaction of a copy: includes what was redacted before.
 fn merged_redaction(before: &Redaction, redactor: &Redactor) -> Redaction {
     let now = redactor.describe();
-    match (redactor.mode(), Mode::from_name(&before.mode)) {
+    match (redactor.mode(), Mode::from_name(&before.mode).ok()) {
         // Nothing more was redacted.
         (Mode::Full, _) if !before.mode.is_empty() => before.clone(),
         (mode, Some(was)) if mode >= was => now,

@@ -12,7 +12,7 @@ use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
 use crate::cli::recordings::{self, LAST};
 use crate::cli::text::{Paint, Tone};
-use jsonrpc::{Side, printable};
+use jsonrpc::{Choice, Side, printable};
 use recording::filter::{Field, Filter};
 use recording::{
     Annotations, Entry, EventKind, Header, NotRecording, Parsed, RecordedEvent, Recording, View,
@@ -69,7 +69,7 @@ pub(super) struct Recordings {
 /// One line for each field of the language, for `--help`.
 pub(super) fn help() -> String {
     let mut text = String::from("Filters join terms with and, or, not and parentheses:\n");
-    for field in Field::all() {
+    for field in Field::ALL {
         let (example, what) = field.description();
         text += &format!("  {example:<20} {what}\n");
     }

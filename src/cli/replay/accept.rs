@@ -9,6 +9,7 @@ use crate::cli::console;
 use crate::cli::inspect::{Capture, Item, encode, redactor};
 use crate::cli::random::random_hex;
 use crate::cli::replace_file::replace_file;
+use jsonrpc::Choice as _;
 use recording::redact::{Mode, PointerPattern};
 use recording::replay::{Script, ScriptStep};
 use recording::{PACKED, Recording, pack, unix_micros};

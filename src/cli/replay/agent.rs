@@ -12,6 +12,7 @@ use crate::cli::common::Common;
 use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::target::AgentArgument;
+use crate::cli::variant::variant_of;
 use crate::cli::{connect, endpoints, exit, processes, recordings};
 use jsonrpc::{Side, parse_duration};
 use recording::replay::{MatchRule, Speed, Unmatched};
@@ -47,7 +48,7 @@ pub(super) struct Agent {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// When a request matches a recorded one
-    #[arg(long = "match", value_name = "HOW", value_enum, default_value_t)]
+    #[arg(long = "match", value_name = "HOW", value_parser = variant_of::<MatchRule>(), default_value_t)]
     matching: MatchRule,
     /// Playback speed: 1 is as recorded, 10 ten times as fast, max without pauses
     #[arg(long, value_name = "SPEED", default_value_t)]
@@ -56,7 +57,7 @@ pub(super) struct Agent {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     max_idle: Option<Duration>,
     /// What to do with a request that was not recorded
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    #[arg(long, value_name = "WHAT", value_parser = variant_of::<Unmatched>(), default_value_t)]
     unmatched: Unmatched,
     /// The live agent that answers requests that were not recorded
     #[arg(long, value_name = "ENDPOINT", value_parser = endpoints::read_agent)]
@@ -66,7 +67,7 @@ pub(super) struct Agent {
     fault: Option<PathBuf>,
     /// Which messages to play where a dialect was translated: those the client received, or those
     /// the agent sent
-    #[arg(long, value_name = "EDGE", default_value = "client")]
+    #[arg(long, value_parser = variant_of::<Side>(), value_name = "EDGE", default_value = "client")]
     edge: Side,
     #[command(flatten)]
     common: Common,

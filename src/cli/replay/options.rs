@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::target::{self, AgentArgument};
+use crate::cli::variant::variant_of;
 use crate::cli::{console, exit};
 use jsonrpc::{Side, parse_duration};
 use recording::redact::PointerPattern;
@@ -32,7 +33,7 @@ pub(super) struct Play {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
     /// What is compared [default: exact]
-    #[arg(long, value_name = "LEVEL", value_enum)]
+    #[arg(long, value_name = "LEVEL", value_parser = variant_of::<CompareLevel>())]
     pub(super) compare: Option<CompareLevel>,
     /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
@@ -51,7 +52,7 @@ pub(super) struct Play {
     pub(super) response_timeout: Option<Duration>,
     /// Which messages to play where a dialect was translated: those the agent received, or those
     /// the client sent [default: agent]
-    #[arg(long, value_name = "EDGE")]
+    #[arg(long, value_name = "EDGE", value_parser = variant_of::<Side>())]
     pub(super) edge: Option<Side>,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]

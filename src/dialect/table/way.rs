@@ -4,7 +4,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The two directions of translation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Deserialize,
+    JsonSchema
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
     /// From the dialect to canonical.

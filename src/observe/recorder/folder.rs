@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
-use clap::ValueEnum;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use panics::SharedMutex;
@@ -46,14 +46,16 @@ pub(super) fn recorded() -> u64 {
 
 /// When written data is synced to the disk. It survives the end of the program, but not that of the
 /// machine until then.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Durability {
     /// When the operating system decides, which may be half a minute later
     #[default]
-    #[value(name = "none")]
+    #[strum(serialize = "none")]
     System,
     /// A second later
-    #[value(name = "1s")]
+    #[strum(serialize = "1s")]
     Second,
     /// At each write, for which the recorder waits some milliseconds
     Always,

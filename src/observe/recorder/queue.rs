@@ -4,8 +4,8 @@
 //! thread.
 
 use std::task::Waker;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
-use clap::ValueEnum;
 use parking_lot::Mutex;
 
 use super::batch::Batch;
@@ -15,7 +15,9 @@ use super::batch::Batch;
 const URGENT_BYTES: usize = 256 << 10;
 
 /// What happens when the writer is too far behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum OverflowPolicy {
     /// The conversation waits
     #[default]

@@ -1,9 +1,13 @@
 //! The fields of the filter language.
 
-use clap::ValueEnum;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
+
+use jsonrpc::Choice as _;
 
 /// A field of an event. The description of each begins with an example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Field {
     /// `method:session/*`: the method; of an answer, that of its request
     Method,
@@ -34,7 +38,7 @@ pub enum Field {
     /// `n>=100`: the number of the event
     N,
     /// `t<1m30s`: the time since the recording began
-    #[value(name = "t")]
+    #[strum(serialize = "t")]
     Time,
     /// `dur>2s`: from a request to its answer; both have it
     Dur,
@@ -69,32 +73,12 @@ const TIMES: &[(&str, f64)] = &[
 ];
 
 impl Field {
-    /// All fields.
-    #[must_use]
-    pub fn all() -> &'static [Self] {
-        Self::value_variants()
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
     /// An example, and what the field is.
     #[must_use]
     pub fn description(self) -> (String, String) {
-        let value = self.to_possible_value();
-        let help = value.and_then(|value| Some(value.get_help()?.to_string()));
-        let help = help.unwrap_or_default();
+        let help = self.about();
         let (example, what) = help.split_once("`: ").unwrap_or_default();
         (example.trim_start_matches('`').to_owned(), what.to_owned())
-    }
-
-    /// The field with that name.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::from_str(name, false).ok()
     }
 
     pub(super) const fn value_type(self) -> ValueType {

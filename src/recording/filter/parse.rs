@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::field::{Field, ValueType};
 use crate::lint::RULES;
+use jsonrpc::Choice as _;
 
 /// Maximum nesting of parentheses and `not`.
 const MAX_DEPTH: usize = 64;
@@ -128,8 +129,8 @@ impl<'a> Parser<'a> {
     /// `field:value`, of which the name was read.
     fn term(&mut self, name: Range<usize>) -> Result<Expr, FilterError> {
         let own = &self.text[name.clone()];
-        let Some(field) = Field::from_name(own) else {
-            let names: Vec<String> = Field::all().iter().map(|field| field.name()).collect();
+        let Ok(field) = Field::from_name(own) else {
+            let names: Vec<&str> = Field::ALL.iter().map(|field| field.name()).collect();
             let names = names.join(", ");
             let hint = format!("no such field; there are {names}; quotes look for a text");
             return Err(FilterError::new(self.text, name, hint));

@@ -1,15 +1,16 @@
 //! The rules of the linter. Their ids are stable: filters and programs use them.
 
-use clap::ValueEnum;
-
 use serde::Serialize;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
 use acp::{CheckedMessage, Consequence, Violation, ViolationKind};
 use jsonrpc::{Kind, Side};
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Severity {
     /// Worth knowing
     Hint,

@@ -5,18 +5,20 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
-use clap::ValueEnum;
 use jsonptr::{Pointer, Token};
 
 use crate::Redaction;
-use jsonrpc::names;
+use jsonrpc::{Choice as _, names};
 
 /// The name and version of the built-in rules.
 pub const RULES: &str = "default@9";
 
 /// What is redacted; later modes keep less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     /// Nothing: secrets are recorded
     Full,
@@ -68,25 +70,6 @@ pub struct Redacted {
     pub places: Vec<String>,
     /// The rules that applied, and how often.
     pub hits: Hits,
-}
-
-impl Mode {
-    /// The mode with that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::from_str(name, false).ok()
-    }
-
-    /// The word for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Default => "default",
-            Self::Structure => "structure",
-            Self::Meta => "meta",
-        }
-    }
 }
 
 impl Hits {

@@ -8,15 +8,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::matching::matches;
 use super::names::{NameKind, NameMap, with_id};
 use super::permission::{OptionChoice, choose};
 use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Frame, Id, IdBuf, PendingRequests, Side};
+use jsonrpc::{Choice, Frame, Id, IdBuf, PendingRequests, Side};
 
 /// Plays the client.
 #[derive(Debug)]
@@ -308,7 +306,7 @@ impl Driver {
                     && matches(by, &live.method, &one.body, &body)
             })
         };
-        let mut rules = MatchRule::value_variants().iter();
+        let mut rules = MatchRule::ALL.iter();
         if let Some(step) = rules.find_map(|by| find_by(*by)) {
             self.done[step] = true;
             self.pending.push((step, id, at));

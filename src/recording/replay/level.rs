@@ -1,8 +1,8 @@
 //! Levels of comparison: what of a conversation must be the same in the live one.
 
 use std::collections::HashMap;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
-use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -22,8 +22,10 @@ const WORDS: [&str; 7] = [
 ];
 
 /// What of a conversation is compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum CompareLevel {
     /// All messages, without what differs in every run, such as ids and times
     #[default]

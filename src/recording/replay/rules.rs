@@ -7,8 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-
-use clap::ValueEnum;
+use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
 use jsonrpc::parse_duration;
 
@@ -28,7 +27,9 @@ pub struct ReplayRules {
 }
 
 /// When a live request matches a recorded one. The method is always the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MatchRule {
     /// The params are equal, except for session ids, the working directory, `_meta`, and the
     /// client's description of itself in `initialize`
@@ -51,7 +52,9 @@ pub enum Speed {
 }
 
 /// What happens to a request that was not recorded, or is repeated more often than recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Display, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Unmatched {
     /// It is answered with an error
     #[default]

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use serde_json::Value;
 
 use super::matching::{matches, similarity};
@@ -99,8 +98,6 @@ impl Scenes {
                 "not recorded: {method} is in the recording {count} times, and was asked more often"
             ),
             (_, left) => {
-                let by = by.to_possible_value();
-                let by = by.as_ref().map_or("", |value| value.get_name());
                 format!(
                     "not recorded: {method} is in the recording {left} times more, but not with \
                      these params (match={by})"

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
-use jsonrpc::{Side, parse_duration};
+use jsonrpc::{Choice, Side, parse_duration};
 use recording::replay::{InjectedFault, ReplayRules, Unmatched};
 
 /// A recording to be played; `E` is the type of endpoints.
@@ -91,10 +89,10 @@ impl<E: FromStr<Err: fmt::Display>> ReplayAddress<E> {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "match" => self.rules.matching = one_of(value)?,
+            "match" => self.rules.matching = Choice::from_name(value)?,
             "speed" => self.rules.speed = value.parse()?,
             "max-idle" => self.rules.max_idle = Some(parse_duration(value)?),
-            "unmatched" if value != "forward" => self.rules.unmatched = one_of(value)?,
+            "unmatched" if value != "forward" => self.rules.unmatched = Choice::from_name(value)?,
             "unmatched" => {
                 return Err("the agent to forward to is named by forward=ENDPOINT".to_owned());
             }
@@ -121,10 +119,10 @@ impl<E: fmt::Display> fmt::Display for ReplayAddress<E> {
         let fault = self.fault.as_ref().map(|path| path.display());
         let edge = Some(self.edge).filter(|edge| *edge == Side::Agent);
         let options = [
-            matching.map(|word| format!("match={}", word_of(&word))),
+            matching.map(|word| format!("match={word}")),
             speed.map(|speed| format!("speed={speed}")),
             max_idle.map(|millis| format!("max-idle={millis}ms")),
-            nearest.map(|word| format!("unmatched={}", word_of(&word))),
+            nearest.map(|word| format!("unmatched={word}")),
             fault.map(|path| format!("fault={path}")),
             edge.map(|edge| format!("edge={edge}")),
             self.forward
@@ -137,16 +135,4 @@ impl<E: fmt::Display> fmt::Display for ReplayAddress<E> {
         }
         Ok(())
     }
-}
-
-/// The value of this name.
-fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
-    let names: Vec<String> = T::value_variants().iter().map(word_of).collect();
-    T::from_str(text, false)
-        .map_err(|_| format!("{text:?} is not known; expected {}", names.join(", ")))
-}
-
-fn word_of(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value();
-    value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use acp_relay::jsonrpc::Choice as _;
 use acp_relay::recording::filter::{DerivedFields, Field, Filter};
 use acp_relay::recording::{Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
@@ -76,9 +77,9 @@ fn each_filter_term_matches_its_events() {
 
 #[test]
 fn examples_of_the_help_are_valid_filters() {
-    for field in Field::all() {
+    for field in Field::ALL {
         let (example, what) = field.description();
-        assert!(example.starts_with(&field.name()) && !what.is_empty());
+        assert!(example.starts_with(field.name()) && !what.is_empty());
         assert!(example.parse::<Filter>().is_ok(), "{example}");
     }
 }

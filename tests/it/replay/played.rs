@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_relay::jsonrpc::{Frame, Side, parse_duration};
+use acp_relay::jsonrpc::{Choice as _, Frame, Side, parse_duration};
 use acp_relay::recording::replay::{
     Actor, ActorAction, CompareLevel, Driver, DriverAction, IgnoreRules, InjectedFault, MatchRule,
     ReplayRules, Script, Speed, Timeouts, Unmatched, compare,
 };
-use clap::ValueEnum as _;
 
 /// The conversations and the cases of a file, each case with its title and lines.
 struct Vectors {
@@ -106,8 +105,8 @@ fn rules(lines: &[String]) -> ReplayRules {
     for option in lines.iter().filter_map(|line| line.strip_prefix("with ")) {
         let (name, value) = option.split_once(' ').unwrap();
         match name {
-            "match" => rules.matching = MatchRule::from_str(value, false).unwrap(),
-            "unmatched" => rules.unmatched = Unmatched::from_str(value, false).unwrap(),
+            "match" => rules.matching = MatchRule::from_name(value).unwrap(),
+            "unmatched" => rules.unmatched = Unmatched::from_name(value).unwrap(),
             "speed" => rules.speed = value.parse().unwrap(),
             "max-idle" => rules.max_idle = parse_duration(value).ok(),
             "fault" => rules.faults = InjectedFault::parse_all(value).unwrap(),

@@ -18,6 +18,7 @@ use crate::cli::exit;
 use crate::cli::inspect::select::report_unreadable;
 use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
+use crate::cli::variant::variant_of;
 use observe::recorder::{EventEncoder, create};
 use recording::redact::{Mode, PointerPattern, Redactor};
 use recording::{EventKind, Header, Passed, PeerInfo, VERSION, unix_micros, write};
@@ -35,7 +36,7 @@ pub(in crate::cli::inspect) struct Import {
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// What is redacted
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = variant_of::<Mode>(), default_value_t)]
     redact: Mode,
     /// Also redact this place in messages; `*` is any one step
     #[arg(long, value_name = "POINTER")]
