@@ -63,7 +63,7 @@ pub(super) struct LogArgs {
 }
 
 /// The crates of this program but for its own, whose names begin the targets of their events.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "acp",
     "agent_connect",
     "auth",
@@ -77,6 +77,7 @@ const CRATES: [&str; 15] = [
     "policy",
     "proxy",
     "recording",
+    "replay",
     "transport",
     "viewer",
 ];

@@ -21,7 +21,7 @@ use recording::Annotations;
 use recording::capture::write_line;
 use recording::filter::Filter;
 use recording::lint::Linter;
-use recording::replay::Script;
+use replay::Script;
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

@@ -7,8 +7,8 @@ use crate::cli::console::counted;
 use crate::cli::junit::{Case, Suite};
 use crate::cli::text::{Paint, Tone};
 use jsonrpc::printable;
-use recording::replay::ReplayDifference;
 use recording::show_halves;
+use replay::ReplayDifference;
 
 /// Maximum differences in the text; `--json` has all.
 const MAX_DIFFERENCES: usize = 40;

@@ -20,8 +20,8 @@ use crate::cli::text::{Paint, Tone};
 use crate::cli::{console, exit, processes, recordings, stderr};
 use jsonrpc::printable;
 use recording::redact::PointerPattern;
-use recording::replay::{Script, ScriptFault};
 use recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
+use replay::{Script, ScriptFault};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
