@@ -12,7 +12,7 @@ use imports::Imports;
 /// Names that only some files and folders may use, and why.
 const RESTRICTED: &str = "\
 io::stdin | transport/stdio/ transport/process/watchdog.rs transport/link_watchdog.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio reads stdin (the watchdogs and what ssh starts are other processes; check and console carry no conversation)
-io::stdout | transport/stdio/ cli/demo/client.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio writes stdout (what ssh starts is another process; demo, check and console carry no conversation)
+io::stdout | transport/stdio/ cli/demo/command.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio writes stdout (what ssh starts is another process; demo, check and console carry no conversation)
 unbounded | | every queue has a limit
 tokio:: | transport/ replay/link.rs agent_connect/ proxy/ cluster/ viewer/ cli/ | the modules below are pure
 Instant::now | proxy/ transport/ replay/link.rs agent_connect/ cluster/ viewer/ cli/ observe/recorder/ | below proxy, time is an argument (the recorder's events carry none)

@@ -4,6 +4,6 @@
 //! `acp-relay connect`, and one turn passes through both relays over a WebSocket: real processes,
 //! the real message path.
 
-mod client;
+mod command;
 
-pub(super) use client::{Demo, run};
+pub(super) use command::{Demo, run};
