@@ -1,5 +1,5 @@
-//! The command line of `acp-relay demo`, and its client: starts the relays, runs one turn, and shows
-//! it as it happens.
+//! The command line of `acp-relay demo`: starts the relays, runs one turn with the client of `try`, and
+//! shows it as it happens.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,9 +15,11 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::inspect;
-use crate::cli::rpc_client::{Failure, Performer, RpcClient};
+use crate::cli::rpc_client::{Failure, RpcClient};
+use crate::cli::try_agent::{Frontend, Permission, Session, Shown};
 use crate::cli::{console, exit, processes, runtime, shutdown};
 use observe::recorder::Folder;
 use proxy::StopSignals;
@@ -48,11 +50,8 @@ pub(in crate::cli) struct Demo {
     open: bool,
 }
 
-/// What the client does for the agent.
-struct Editor<'a> {
-    folder: &'a Path,
-    deny: bool,
-}
+/// Shows the turn, and performs on the files of a folder what the agent asks for.
+struct Editor<'a>(&'a Path);
 
 /// Runs the subcommand.
 pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
@@ -99,8 +98,7 @@ async fn run_client(args: &Demo) -> ExitCode {
 }
 
 fn temporary_folder() -> io::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("acp-relay-demo-").tempdir()
+    tempfile::Builder::new().prefix("acp-relay-demo-").tempdir()
 }
 
 /// The absolute path of a folder for recordings, which is created now: the relay's own error would
@@ -140,27 +138,22 @@ async fn play(deny: bool, record: Option<&Path>, remains: bool) -> Result<(), Fa
         .spawn()?;
     let stdout = connect.stdout.take().ok_or("no stdout")?;
     let mut client = RpcClient::new(stdout, connect.stdin.take().ok_or("no stdin")?);
-    let mut editor = Editor {
-        folder: folder.path(),
-        deny,
+    let mut editor = Editor(folder.path());
+    let permission = match deny {
+        true => Permission::Reject,
+        false => Permission::Allow,
     };
-    let mut request = async |method: &str, params: Value| {
-        show(&format!("▶ {method}"))?;
-        client.request(method, params, &mut editor, None).await
-    };
+    // The future is dropped when the demo is asked to stop.
+    let interrupted = CancellationToken::new();
+    let mut session = Session::new(&mut editor, &interrupted, permission, None);
     let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": true } });
     let about = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
-    let about = request("initialize", about).await?;
-    show(&format!("    ◀ {}", text(&about["agentInfo"]["name"])))?;
-    let session = json!({ "cwd": folder.path(), "mcpServers": [] });
-    let session = request("session/new", session).await?;
-    let prompt = json!([{ "type": "text", "text": "Make the greeting warmer." }]);
-    let turn = json!({ "sessionId": session["sessionId"], "prompt": prompt });
-    let done = request("session/prompt", turn).await?;
-    show(&format!("    ◀ stop reason: {}", text(&done["stopReason"])))?;
+    let about = session.call(&mut client, "initialize", about).await?;
+    let prompt = Some("Make the greeting warmer.".to_owned());
+    let turn = session.run(client, &about, (None, None), folder.path(), prompt, false);
+    turn.await?;
 
-    // The end of its stdin ends the relay.
-    drop(client);
+    // The client has closed the stdin of the relay, which ends it.
     let ended = connect.wait().await?;
     let after = fs::read_to_string(&file)?;
     show(&format!(
@@ -228,44 +221,44 @@ async fn start_serve(program: &OsStr, talk: &Path) -> Result<(Child, String), Fa
     }
 }
 
-impl Performer for Editor<'_> {
-    /// Performs what the agent sends as an editor does.
-    async fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure> {
-        let path = Path::new(text(&params["path"]));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if method.starts_with("fs/") {
-            if path.parent() != Some(self.folder) {
-                return Err(format!("the agent requested {}", path.display()).into());
+impl Frontend for Editor<'_> {
+    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        match shown {
+            Shown::Call(method) => show(&format!("▶ {method}")),
+            Shown::Initialized(about, ..) => {
+                show(&format!("    ◀ {}", text(&about["agentInfo"]["name"])))
             }
-            show(&format!("    ◀ {method}  {name}"))?;
+            Shown::Update(update) => show_update(update),
+            Shown::Permission(params) => {
+                let call = &params["toolCall"];
+                let title = text(&call["title"]);
+                show(&format!("    ◀ session/request_permission  {title}?"))?;
+                for (sign, member) in [('-', "oldText"), ('+', "newText")] {
+                    let line = text(&call["content"][0][member]).trim_end();
+                    show(&format!("        {sign} {line}"))?;
+                }
+                Ok(())
+            }
+            Shown::Answer(Some(option)) => show(&format!("    ▶ {}", text(&option["name"]))),
+            Shown::Stopped(reason) => show(&format!("    ◀ stop reason: {reason}")),
+            _ => Ok(()),
         }
+    }
+
+    fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure> {
+        let path = Path::new(text(&params["path"]));
+        if path.parent() != Some(self.0) {
+            return Err(format!("the agent called {method} for {}", path.display()).into());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        show(&format!("    ◀ {method}  {name}"))?;
         match method {
-            "session/update" => {
-                show_update(&params["update"])?;
-                Ok(None)
-            }
             "fs/read_text_file" => Ok(Some(json!({ "content": fs::read_to_string(path)? }))),
             "fs/write_text_file" => {
                 fs::write(path, text(&params["content"]))?;
                 Ok(Some(Value::Null))
             }
-            "session/request_permission" => {
-                let call = &params["toolCall"];
-                show(&format!("    ◀ {method}  {}?", text(&call["title"])))?;
-                for (sign, member) in [('-', "oldText"), ('+', "newText")] {
-                    let line = text(&call["content"][0][member]).trim_end();
-                    show(&format!("        {sign} {line}"))?;
-                }
-                let kind = ["allow_once", "reject_once"][usize::from(self.deny)];
-                let mut options = params["options"].as_array().into_iter().flatten();
-                let chosen = options
-                    .find(|option| option["kind"] == kind)
-                    .ok_or("a permission request without the expected option")?;
-                show(&format!("    ▶ {}", text(&chosen["name"])))?;
-                let outcome = json!({ "outcome": "selected", "optionId": chosen["optionId"] });
-                Ok(Some(json!({ "outcome": outcome })))
-            }
-            other => Err(format!("the agent called {other}").into()),
+            _ => Ok(None),
         }
     }
 }

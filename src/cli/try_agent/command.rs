@@ -167,8 +167,12 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
         Ok((about, second)) => {
             // The first process ends here, if there is a second one.
             conversation = second.unwrap_or(conversation);
-            let (client, seen) = (conversation.client, &conversation.observations);
-            let run = session.run(client, &about, &cwd, prompt, at_terminal, seen);
+            let seen = {
+                let seen = conversation.observations.lock();
+                (seen.dialect.clone(), seen.framing)
+            };
+            let client = conversation.client;
+            let run = session.run(client, &about, seen, &cwd, prompt, at_terminal);
             run.await
         }
         Err(failure) => {

@@ -3,8 +3,8 @@
 //! The client and the relay's conversation with the agent run in one process, joined by a pipe in
 //! memory; messages pass the same code as between an editor and an agent.
 //!
-//! `command` is the command line and starts both; `session` is what the client does; `screen` shows
-//! it, and `report` what the relay did to the messages.
+//! `command` is the command line and starts both; `session` is what the client does, also that of
+//! `demo`; `screen` shows it, and `report` what the relay did to the messages.
 
 mod command;
 mod report;
@@ -12,3 +12,4 @@ mod screen;
 mod session;
 
 pub(super) use command::{EXAMPLES, Try, run};
+pub(super) use session::{Frontend, Permission, Session, Shown};

@@ -1,11 +1,14 @@
 //! Shows a conversation to the person at the terminal, or as lines of JSON to a program.
 
+use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::report::Report;
+use super::session::{Frontend, Shown};
 use crate::cli::console::Output;
+use crate::cli::rpc_client::Failure;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::{console, exit, stderr};
 use jsonrpc::printable;
@@ -22,27 +25,6 @@ pub(super) struct Screen {
     within: Option<&'static str>,
 }
 
-/// Something to show.
-pub(super) enum Shown<'a> {
-    /// The result of `initialize`, the dialect that was recognised by it, and the framing that has to
-    /// be chosen.
-    Initialized(&'a Value, Option<&'a str>, Option<&'a str>),
-    /// The agent's ways to authenticate, and its error.
-    LoginRequired(&'a Value, &'a str),
-    /// The result of `session/new`.
-    Session(&'a Value),
-    /// An update of the session.
-    Update(&'a Value),
-    /// The params of a permission request.
-    Permission(&'a Value),
-    /// The option that was chosen, if any.
-    Answer(Option<&'a Value>),
-    /// A method of the agent that this client does not have.
-    Unsupported(&'a str),
-    /// The stop reason of a turn.
-    Stopped(&'a str),
-}
-
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
         let out = Output::new();
@@ -53,26 +35,6 @@ impl Screen {
             json,
             within: None,
         }
-    }
-
-    pub(super) fn show(&mut self, shown: &Shown<'_>) {
-        if self.json {
-            self.json_line(&as_json(shown));
-        } else {
-            self.show_text(shown);
-        }
-        self.out.flush();
-    }
-
-    /// Asks the person something; with JSON, what is asked has been printed as an event.
-    pub(super) fn ask(&mut self, question: &str) {
-        if self.json {
-            return;
-        }
-        self.end_line();
-        let question = self.paint.tone(Tone::Strong, question);
-        self.out.bytes(question);
-        self.out.flush();
     }
 
     /// Shows why the conversation failed.
@@ -117,6 +79,7 @@ impl Screen {
 
     fn show_text(&mut self, shown: &Shown<'_>) {
         match shown {
+            Shown::Call(_) => {}
             Shown::Initialized(about, dialect, _) => self.introduce(about, *dialect),
             Shown::LoginRequired(methods, message) => {
                 self.line(Tone::Bad, &format!("the agent requires a login: {message}"));
@@ -146,6 +109,10 @@ impl Screen {
                     let name = word(&option["name"]);
                     self.line(Tone::Client, &format!("  {}  {name}", index + 1));
                 }
+            }
+            Shown::Question(question) => {
+                self.end_line();
+                self.out.bytes(self.paint.tone(Tone::Strong, question));
             }
             Shown::Answer(option) => {
                 let name = option.map_or("cancelled", |option| word(&option["name"]));
@@ -296,6 +263,23 @@ impl Screen {
     }
 }
 
+impl Frontend for Screen {
+    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        if !self.json {
+            self.show_text(shown);
+        } else if let Some(event) = as_json(shown) {
+            self.json_line(&event);
+        }
+        self.out.flush();
+        Ok(())
+    }
+
+    fn perform(&mut self, method: &str, _params: &Value) -> Result<Option<Value>, Failure> {
+        self.show(&Shown::Unsupported(method))?;
+        Ok(None)
+    }
+}
+
 /// The capabilities that a member of `agentCapabilities` states, as `name` or `name.part`.
 fn capabilities(name: &str, value: &Value, list: &mut Vec<String>) {
     match value {
@@ -320,8 +304,10 @@ fn title(call: &Value) -> String {
     }
 }
 
-fn as_json(shown: &Shown<'_>) -> Value {
-    match shown {
+/// The event of a program. A question follows the event of what is asked.
+fn as_json(shown: &Shown<'_>) -> Option<Value> {
+    Some(match shown {
+        Shown::Call(_) | Shown::Question(_) => return None,
         Shown::Initialized(result, dialect, framing) => json!({
             "event": "initialized", "result": result, "dialect": dialect, "framing": framing,
         }),
@@ -334,7 +320,7 @@ fn as_json(shown: &Shown<'_>) -> Value {
         Shown::Answer(option) => json!({ "event": "answer", "option": option }),
         Shown::Unsupported(method) => json!({ "event": "unsupported", "method": method }),
         Shown::Stopped(reason) => json!({ "event": "stopped", "stopReason": reason }),
-    }
+    })
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {

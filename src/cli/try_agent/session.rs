@@ -1,19 +1,16 @@
 //! What the client of `try` does: it introduces itself, opens a session, and sends prompts.
 
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::report::Observations;
-use super::screen::{Screen, Shown};
 use crate::cli::rpc_client::{ErrorAnswer, Failure, Interrupt, Performer, RpcClient};
 use crate::cli::{console, exit};
 
@@ -25,7 +22,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// How the last turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(in crate::cli) enum Outcome {
     /// `end_turn`, or there was no prompt.
     Ended,
     /// A limit of the agent.
@@ -38,7 +35,7 @@ pub(super) enum Outcome {
 
 /// How permission requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Permission {
+pub(in crate::cli) enum Permission {
     /// Ask the person at the terminal
     Ask,
     /// Allow each request once
@@ -47,9 +44,43 @@ pub(super) enum Permission {
     Reject,
 }
 
+/// Something to show.
+pub(in crate::cli) enum Shown<'a> {
+    /// A method of the agent that is called.
+    Call(&'a str),
+    /// The result of `initialize`, the dialect that was recognised by it, and the framing that has to
+    /// be chosen.
+    Initialized(&'a Value, Option<&'a str>, Option<&'a str>),
+    /// The agent's ways to authenticate, and its error.
+    LoginRequired(&'a Value, &'a str),
+    /// The result of `session/new`.
+    Session(&'a Value),
+    /// An update of the session.
+    Update(&'a Value),
+    /// The params of a permission request.
+    Permission(&'a Value),
+    /// A question to the person.
+    Question(&'a str),
+    /// The option that was chosen, if any.
+    Answer(Option<&'a Value>),
+    /// A method of the agent that this client does not have.
+    Unsupported(&'a str),
+    /// The stop reason of a turn.
+    Stopped(&'a str),
+}
+
+/// What is particular to the program that runs a session.
+pub(in crate::cli) trait Frontend {
+    /// Shows something to the person.
+    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()>;
+
+    /// Performs what no session does by itself; as that of [`Performer`].
+    fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure>;
+}
+
 /// The client.
-pub(super) struct Session<'a> {
-    screen: &'a mut Screen,
+pub(in crate::cli) struct Session<'a, F> {
+    frontend: &'a mut F,
     /// Cancelled when the person wants the turn to end.
     interrupted: &'a CancellationToken,
     permission: Permission,
@@ -70,38 +101,34 @@ impl Outcome {
     }
 }
 
-impl<'a> Session<'a> {
-    pub(super) fn new(
-        screen: &'a mut Screen,
+impl<'a, F: Frontend> Session<'a, F> {
+    pub(in crate::cli) fn new(
+        frontend: &'a mut F,
         interrupted: &'a CancellationToken,
         permission: Permission,
         login: Option<String>,
     ) -> Self {
         Self {
-            screen,
+            frontend,
             interrupted,
             permission,
             login,
         }
     }
 
-    /// Introduces the agent, of which `about` is known, and runs a turn with `prompt`, or turns until
-    /// a person has no more.
-    pub(super) async fn run<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+    /// Introduces the agent, of which `about`, its dialect and its framing are known, and runs a turn
+    /// with `prompt`, or turns until a person has no more.
+    pub(in crate::cli) async fn run<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         mut client: RpcClient<R, W>,
         about: &Value,
+        (dialect, framing): (Option<String>, Option<&str>),
         cwd: &Path,
         prompt: Option<String>,
         at_terminal: bool,
-        observations: &Arc<Mutex<Observations>>,
     ) -> Result<Outcome, Failure> {
-        let (dialect, framing) = {
-            let seen = observations.lock();
-            (seen.dialect.clone(), seen.framing)
-        };
-        self.screen
-            .show(&Shown::Initialized(about, dialect.as_deref(), framing));
+        self.frontend
+            .show(&Shown::Initialized(about, dialect.as_deref(), framing))?;
         if let Some(method) = self.login.take() {
             let login = json!({ "methodId": method });
             self.call(&mut client, "authenticate", login).await?;
@@ -114,16 +141,16 @@ impl<'a> Session<'a> {
             Ok(session) => session,
             Err(failure) => match failure.downcast_ref::<ErrorAnswer>() {
                 Some(answer) if answer.code == AUTH_REQUIRED => {
-                    self.screen.show(&Shown::LoginRequired(
+                    self.frontend.show(&Shown::LoginRequired(
                         &about["authMethods"],
                         &answer.message,
-                    ));
+                    ))?;
                     return Ok(Outcome::LoginRequired);
                 }
                 _ => return Err(failure),
             },
         };
-        self.screen.show(&Shown::Session(&session));
+        self.frontend.show(&Shown::Session(&session))?;
         let mut next = prompt;
         let asks = next.is_none();
         let mut outcome = Outcome::Ended;
@@ -144,12 +171,13 @@ impl<'a> Session<'a> {
     }
 
     /// A request before the first turn; it is given up when the person asks for that.
-    pub(super) async fn call<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
+    pub(in crate::cli) async fn call<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         &mut self,
         client: &mut RpcClient<R, W>,
         method: &str,
         params: Value,
     ) -> Result<Value, Failure> {
+        self.frontend.show(&Shown::Call(method))?;
         let interrupted = self.interrupted;
         let answer = client.request(method, params, self, None);
         let answer = interrupted.run_until_cancelled(answer).await;
@@ -163,6 +191,7 @@ impl<'a> Session<'a> {
         session: &Value,
         prompt: &str,
     ) -> Result<Outcome, Failure> {
+        self.frontend.show(&Shown::Call("session/prompt"))?;
         let content = json!([{ "type": "text", "text": prompt }]);
         let params = json!({ "sessionId": session, "prompt": content });
         let interrupt = Interrupt {
@@ -180,7 +209,7 @@ impl<'a> Session<'a> {
             () = unanswered => json!({ "stopReason": "cancelled" }),
         };
         let reason = done["stopReason"].as_str().unwrap_or_default();
-        self.screen.show(&Shown::Stopped(reason));
+        self.frontend.show(&Shown::Stopped(reason))?;
         Ok(match reason {
             "end_turn" => Outcome::Ended,
             "refusal" => Outcome::Refused,
@@ -191,13 +220,13 @@ impl<'a> Session<'a> {
 
     /// A line of the person at the terminal; `None` at the end of the input, or if interrupted.
     async fn ask(&mut self, question: &str) -> Option<String> {
-        self.screen.ask(question);
+        self.frontend.show(&Shown::Question(question)).ok()?;
         let line = spawn_blocking(console::input_line);
         self.interrupted.run_until_cancelled(line).await?.ok()?
     }
 
     /// The answer to a permission request.
-    async fn permit(&mut self, params: &Value) -> Value {
+    async fn permit(&mut self, params: &Value) -> io::Result<Value> {
         let options: Vec<&Value> = params["options"].as_array().into_iter().flatten().collect();
         let of_kind = |kinds: [&str; 2]| {
             let mut found = kinds
@@ -205,7 +234,7 @@ impl<'a> Session<'a> {
                 .filter_map(|kind| options.iter().find(|option| option["kind"] == *kind));
             found.next().copied()
         };
-        self.screen.show(&Shown::Permission(params));
+        self.frontend.show(&Shown::Permission(params))?;
         let chosen = match self.permission {
             Permission::Allow => of_kind(["allow_once", "allow_always"]),
             Permission::Reject => of_kind(["reject_once", "reject_always"]),
@@ -221,13 +250,13 @@ impl<'a> Session<'a> {
                 }
             },
         };
-        self.screen.show(&Shown::Answer(chosen));
-        match chosen {
+        self.frontend.show(&Shown::Answer(chosen))?;
+        Ok(match chosen {
             Some(option) => {
                 json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } })
             }
             None => json!({ "outcome": { "outcome": "cancelled" } }),
-        }
+        })
     }
 }
 
@@ -247,18 +276,15 @@ impl Performer for () {
     }
 }
 
-impl Performer for Session<'_> {
+impl<F: Frontend> Performer for Session<'_, F> {
     async fn perform(&mut self, method: &str, params: &Value) -> Result<Option<Value>, Failure> {
         match method {
             "session/update" => {
-                self.screen.show(&Shown::Update(&params["update"]));
+                self.frontend.show(&Shown::Update(&params["update"]))?;
                 Ok(None)
             }
-            "session/request_permission" => Ok(Some(self.permit(params).await)),
-            other => {
-                self.screen.show(&Shown::Unsupported(other));
-                Ok(None)
-            }
+            "session/request_permission" => Ok(Some(self.permit(params).await?)),
+            other => self.frontend.perform(other, params),
         }
     }
 }
