@@ -264,8 +264,8 @@ fn a_panic_with_a_shared_lock_ends_the_process() {
         ("observe/metrics/registry.rs", "metrics::buckets::Buckets"),
         ("observe/metrics/shared.rs", "AgentMetrics"),
         ("observe/metrics/shared.rs", "OpenConversation"),
-        ("observe/recorder/stats.rs", "RecorderTotals"),
-        ("observe/recorder/stats.rs", "recorder::queue::State"),
+        ("observe/recorder/queue.rs", "RecorderTotals"),
+        ("observe/recorder/queue.rs", "recorder::queue::Queue"),
         ("observe/recorder/writer_thread.rs", "writer_thread::State"),
         ("transport/process/children.rs", "children::State"),
         (

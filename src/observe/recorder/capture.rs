@@ -1,5 +1,5 @@
 //! The recorder of one conversation: puts events into the queue, and tracks which frame caused
-//! which.
+//! which; and the handle for events from elsewhere.
 //!
 //! A frame that passes unchanged occupies the same memory as the received one, so it is recognised
 //! by its address. The received frame is held until then, so that no other one can have its
@@ -9,18 +9,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
-use super::batch::{Batch, Entry, Item, Origin, Run};
-use super::handle::RecorderHandle;
+use parking_lot::MutexGuard;
+
 use super::pairing::MessageInfo;
-use super::queue::{OverflowPolicy, Queue};
+use super::queue::{Batch, Entry, Item, Origin, OverflowPolicy, Queue, Run, State};
 use super::recording_writer::{RecordingPlan, RecordingWriter};
 use super::writer_thread::{WriterSlot, WriterThread};
 use crate::{Event, Observer};
 use conversation::{self, Needs, Note};
 use jsonrpc::{Frame, Side};
-use recording::EventKind;
+use recording::{EventKind, Payload};
 
 /// Records one conversation. Dropping it ends the recording.
 #[derive(Debug)]
@@ -46,6 +45,14 @@ pub struct Recorder {
     dropped: (u64, u64),
     /// The writer was found to be behind, and may still be.
     is_behind: bool,
+}
+
+/// Adds events from outside the conversation to a recording, such as an agent's stderr.
+#[derive(Clone, Debug)]
+pub struct RecorderHandle {
+    queue: Arc<Queue>,
+    slot: Arc<WriterSlot>,
+    thread: Arc<WriterThread>,
 }
 
 /// What caused a frame. Without a cause, the relay made the frame itself.
@@ -84,27 +91,15 @@ impl Recorder {
         thread: &Arc<WriterThread>,
         plan: RecordingPlan,
     ) -> io::Result<(Self, RecorderHandle)> {
-        let began = Instant::now();
-        let policy = plan.policy;
-        let stats = Arc::clone(&plan.stats);
-        let queue = Arc::<Queue>::default();
-        let writer = RecordingWriter::begin(plan, began)?;
-        stats.add_queue(&queue);
-        let slot = Arc::new(WriterSlot::new(queue, writer));
-        thread.add(&slot);
+        let queue = Queue::new(plan.policy, Arc::clone(&plan.stats));
+        let writer = RecordingWriter::begin(plan, Arc::clone(&queue))?;
         let handle = RecorderHandle {
-            slot,
+            queue,
+            slot: thread.add(writer),
             thread: Arc::clone(thread),
-            policy,
-            began,
-            stats,
         };
-        Ok((Self::new(handle.clone()), handle))
-    }
-
-    fn new(handle: RecorderHandle) -> Self {
-        Self {
-            handle,
+        let recorder = Self {
+            handle: handle.clone(),
             next_number: 0,
             received: [0; 2],
             latest: None,
@@ -115,7 +110,8 @@ impl Recorder {
             now: None,
             dropped: (0, 0),
             is_behind: false,
-        }
+        };
+        Ok((recorder, handle))
     }
 
     /// Records the frame received last, whose facts are now complete.
@@ -236,7 +232,7 @@ impl Recorder {
     /// Reports frames that were forwarded, and which received frames are no longer referenced.
     fn flush_forwarded(&mut self, forwarded: [Option<Run>; 2]) {
         let (at, oldest) = (self.now(), self.oldest());
-        let mut state = self.handle.lock();
+        let mut state = self.handle.queue.lock();
         if !state.has_failed {
             for (to, run) in [Side::Client, Side::Agent].into_iter().zip(forwarded) {
                 if let Some(run) = run {
@@ -253,19 +249,19 @@ impl Recorder {
     /// The time of this turn. The clock is read once per turn, because that costs as much as
     /// copying a message.
     fn now(&mut self) -> u64 {
-        *self.now.get_or_insert_with(|| self.handle.now())
+        *self.now.get_or_insert_with(|| self.handle.queue.now())
     }
 
     /// Adds an event to the queue; `false` when it was dropped.
     fn push(&mut self, bytes: usize, what: impl FnOnce(&mut Batch) -> Item) -> bool {
         let at = self.now();
-        let mut state = self.handle.lock();
+        let mut state = self.handle.queue.lock();
         if state.has_failed {
-            self.handle.stats.add_dropped();
+            self.handle.queue.stats.add_dropped();
             return false;
         }
         let room = state.batch.has_room();
-        if !room && self.handle.policy == OverflowPolicy::Lossy {
+        if !room && self.handle.queue.policy == OverflowPolicy::Lossy {
             drop(state);
             self.count_dropped(bytes);
             return false;
@@ -280,7 +276,7 @@ impl Recorder {
 
     /// Counts an event that is not recorded.
     fn count_dropped(&mut self, bytes: usize) {
-        self.handle.stats.add_dropped();
+        self.handle.queue.stats.add_dropped();
         self.dropped.0 += 1;
         self.dropped.1 += bytes as u64;
     }
@@ -293,6 +289,37 @@ impl Recorder {
         let waiting = waiting.chain(self.cause.as_ref().and_then(Trigger::number));
         let passed = self.forwarded.iter().flatten().map(|run| run.first);
         waiting.chain(passed).min().unwrap_or(self.next_number)
+    }
+}
+
+impl RecorderHandle {
+    /// Records output of the agent on stderr.
+    pub fn stderr(&self, bytes: &[u8]) {
+        let body = bytes::Bytes::copy_from_slice(bytes);
+        self.event(EventKind::Stderr(Payload::of_text(body)));
+    }
+
+    /// Records an event, unless the recording has ended or is far behind.
+    pub fn event(&self, what: EventKind) {
+        let at = self.queue.now();
+        let mut state = self.queue.lock();
+        if !state.has_failed && state.ended.is_none() && state.batch.has_room() {
+            let item = Item::Event(Box::new(what), None);
+            state.batch.entries.push(Entry { at, item });
+            self.notify(state);
+        }
+    }
+
+    /// Reports the queue to the writer thread, if that was not done yet.
+    fn notify(&self, mut state: MutexGuard<'_, State>) {
+        let new = !std::mem::replace(&mut state.is_listed, true);
+        let urgent = (state.is_large() || state.ended.is_some()) && !state.is_urgent;
+        state.is_urgent |= urgent;
+        drop(state);
+        if new || urgent {
+            self.thread
+                .notify(new.then(|| Arc::clone(&self.slot)), urgent);
+        }
     }
 }
 
@@ -336,7 +363,7 @@ impl Observer for Recorder {
             }
             Event::Ended(conversation::Cause::Panicked, _) => {
                 let why = "a fault of the relay has ended the conversation".to_owned();
-                self.handle.lock().ended = Some(why);
+                self.handle.queue.lock().ended = Some(why);
             }
             _ => {}
         }
@@ -358,10 +385,10 @@ impl Observer for Recorder {
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_behind || self.handle.policy == OverflowPolicy::Lossy {
+        if !self.is_behind || self.handle.queue.policy == OverflowPolicy::Lossy {
             return Poll::Ready(());
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.queue.lock();
         if state.batch.has_room() || state.has_failed {
             drop(state);
             self.is_behind = false;
@@ -378,10 +405,9 @@ impl Observer for Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.store_latest();
-        let forwarded = std::mem::take(&mut self.forwarded);
-        self.flush_forwarded(forwarded);
-        let at = self.handle.now();
-        let mut state = self.handle.lock();
+        self.flush();
+        let at = self.handle.queue.now();
+        let mut state = self.handle.queue.lock();
         state.batch.entries.extend(gap(&mut self.dropped, at));
         state.ended.get_or_insert_with(|| "over".to_owned());
         state.is_urgent = false;

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::{Batch, Entry, Item, Origin, Run};
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
+use super::queue::{Batch, Entry, Item, Origin, Run};
 use jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
 use recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
 use recording::write::{self, FrameInfo, Stamp};

@@ -14,25 +14,20 @@
 //! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
 //! more than the writing.
 
-mod batch;
 mod capture;
 mod event_encoder;
 mod folder;
-mod handle;
 mod pairing;
 mod prune;
 mod queue;
 mod recording_writer;
 mod segment;
-mod stats;
 mod writer_thread;
 
-pub use capture::Recorder;
+pub use capture::{Recorder, RecorderHandle};
 pub use event_encoder::EventEncoder;
 pub use folder::{Durability, Folder, SegmentStore, create, file_name_part, marks_path};
-pub use handle::RecorderHandle;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
-pub use queue::OverflowPolicy;
+pub use queue::{OverflowPolicy, RecorderStats, RecorderTotals};
 pub use recording_writer::{RecordingOutcome, RecordingPlan};
-pub use stats::{RecorderStats, RecorderTotals};
 pub use writer_thread::WriterThread;

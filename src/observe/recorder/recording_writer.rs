@@ -9,12 +9,10 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
-use super::batch::Batch;
 use super::event_encoder::EventEncoder;
 use super::folder::SegmentStore;
-use super::queue::{OverflowPolicy, Queue};
+use super::queue::{Batch, OverflowPolicy, Queue, RecorderStats};
 use super::segment::SegmentWriter;
-use super::stats::RecorderStats;
 use jsonrpc::Side;
 use recording::redact::{Mode, Redactor};
 use recording::{EventKind, Header, PeerInfo, VERSION, parse_line, peer_info, unix_micros};
@@ -70,10 +68,9 @@ pub enum RecordingOutcome {
 
 /// The writer of one conversation.
 pub(super) struct RecordingWriter {
-    began: Instant,
+    queue: Arc<Queue>,
     encoder: EventEncoder,
     segments: SegmentWriter,
-    stats: Arc<RecorderStats>,
     /// The batch that is not being filled.
     spare: Batch,
     failed: Option<String>,
@@ -87,7 +84,7 @@ pub(super) struct RecordingWriter {
 
 impl RecordingWriter {
     /// Begins the recording.
-    pub(super) fn begin(plan: RecordingPlan, began: Instant) -> io::Result<Self> {
+    pub(super) fn begin(plan: RecordingPlan, queue: Arc<Queue>) -> io::Result<Self> {
         let wall = unix_micros(SystemTime::now());
         let clean = |peer: PeerInfo| PeerInfo {
             name: plan.redactor.own_text(&peer.name).into_owned(),
@@ -122,12 +119,11 @@ impl RecordingWriter {
         };
         let wait = plan.on_error || label.is_some();
         Ok(Self {
-            began,
+            queue,
             segments: SegmentWriter::begin(store, header, wait)?,
             on_error: plan.on_error,
             label,
             encoder: EventEncoder::new(plan.redactor, wall),
-            stats: plan.stats,
             spare: Batch::default(),
             failed: None,
             strict: plan.strict,
@@ -136,9 +132,9 @@ impl RecordingWriter {
         })
     }
 
-    /// Writes the events in `queue`; `true` when no more will come.
-    pub(super) fn drain(&mut self, queue: &Queue) -> bool {
-        let mut state = queue.lock();
+    /// Writes the events in the queue; `true` when no more will come.
+    pub(super) fn drain(&mut self) -> bool {
+        let mut state = self.queue.lock();
         std::mem::swap(&mut state.batch, &mut self.spare);
         state.batch.oldest = self.spare.oldest;
         state.is_listed = false;
@@ -149,7 +145,7 @@ impl RecordingWriter {
         if let Some(waker) = waker {
             waker.wake();
         }
-        let t = self.elapsed();
+        let t = self.queue.now();
         if !self.spare.is_empty() {
             self.write(t);
         }
@@ -158,19 +154,19 @@ impl RecordingWriter {
             self.close(why, t);
         }
         if self.failed.is_some() {
-            self.report_failure(queue);
+            self.report_failure();
         }
         over.is_some()
     }
 
     /// After a panic: nothing more is written, nor waited for.
-    pub(super) fn fail_after_panic(&mut self, queue: &Queue) {
+    pub(super) fn fail_after_panic(&mut self) {
         self.fail(&io::Error::other("a fault of this relay"));
-        self.report_failure(queue);
+        self.report_failure();
     }
 
-    fn report_failure(&mut self, queue: &Queue) {
-        let mut state = queue.lock();
+    fn report_failure(&mut self) {
+        let mut state = self.queue.lock();
         state.has_failed = true;
         let waker = state.waker.take();
         drop(state);
@@ -203,7 +199,7 @@ impl RecordingWriter {
 
     /// Reads marks, and syncs what was written.
     pub(super) fn check(&mut self) {
-        let t = self.elapsed();
+        let t = self.queue.now();
         if t >= NAME_WAIT {
             self.name_files("", t);
         }
@@ -224,7 +220,7 @@ impl RecordingWriter {
     fn take_marks(&mut self) {
         for mark in self.segments.marks() {
             let first = self.encoder.last() + 1;
-            let t = self.elapsed();
+            let t = self.queue.now();
             self.encoder.add_event(t, EventKind::Mark(mark), None);
             self.flush(first);
         }
@@ -293,7 +289,7 @@ impl RecordingWriter {
                     let events = (self.encoder.last() + 1).saturating_sub(first);
                     let took = began.elapsed();
                     let bytes = self.encoder.out.len();
-                    self.stats.add_written(bytes, events, hits, took);
+                    self.queue.stats.add_written(bytes, events, hits, took);
                 }
                 Err(error) => self.fail(&error),
             }
@@ -322,10 +318,6 @@ impl RecordingWriter {
         }
         self.failed = Some(what);
     }
-
-    fn elapsed(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
 }
 
 /// The client's name, if there is a message in the lines of a recording; empty if it has none.
@@ -345,17 +337,12 @@ fn first_client(lines: &[u8]) -> Option<String> {
 
 impl fmt::Debug for RecordingWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work")
-            .field("encoder", &self.encoder)
-            .field("segments", &self.segments)
-            .finish_non_exhaustive()
+        f.debug_struct("RecordingWriter").finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for RecordingPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        f.debug_struct("RecordingPlan").finish_non_exhaustive()
     }
 }

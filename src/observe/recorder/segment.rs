@@ -181,11 +181,3 @@ impl Open {
         Ok(())
     }
 }
-
-impl std::fmt::Debug for SegmentWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segments")
-            .field("header", &self.header)
-            .finish_non_exhaustive()
-    }
-}

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::queue::Queue;
 use super::recording_writer::RecordingWriter;
-use panics::{self, Place, SharedGuard, SharedMutex};
+use panics::{self, Place, SharedMutex};
 
 /// How long events may wait before they are written.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
@@ -38,13 +37,8 @@ struct State {
     urgent: bool,
 }
 
-/// A recording that is written: its queue, and its writer.
-#[derive(Debug)]
-pub(super) struct WriterSlot {
-    pub(super) queue: Arc<Queue>,
-    /// Used by the thread only; `None` once everything is written.
-    writer: Mutex<Option<RecordingWriter>>,
-}
+/// What writes a recording; `None` once everything is written. Only the thread locks it.
+pub(super) type WriterSlot = Mutex<Option<RecordingWriter>>;
 
 impl WriterThread {
     /// Starts the thread. It ends with the program.
@@ -60,16 +54,18 @@ impl WriterThread {
         Ok(thread)
     }
 
-    /// Adds a recording; from now on the thread is notified of its events.
-    pub(super) fn add(&self, slot: &Arc<WriterSlot>) {
-        let mut state = self.lock();
+    /// Adds a recording, of whose events the thread can be notified by the slot that is returned.
+    pub(super) fn add(&self, writer: RecordingWriter) -> Arc<WriterSlot> {
+        let slot = Arc::new(Mutex::new(Some(writer)));
+        let mut state = self.state.lock();
         state.all.retain(|slot| slot.strong_count() > 0);
-        state.all.push(Arc::downgrade(slot));
+        state.all.push(Arc::downgrade(&slot));
+        slot
     }
 
     /// Tells the thread about a conversation with new events, to be written soon or at once.
     pub(super) fn notify(&self, slot: Option<Arc<WriterSlot>>, urgent: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.ready.extend(slot);
         state.urgent |= urgent;
         if state.is_idle || urgent {
@@ -83,7 +79,7 @@ impl WriterThread {
         let mut checked = Instant::now();
         loop {
             for slot in &self.wait() {
-                slot.with_writer(|writer| writer.drain(&slot.queue));
+                with_writer(slot, RecordingWriter::drain);
             }
             if checked.elapsed() >= CHECK_INTERVAL {
                 checked = Instant::now();
@@ -94,7 +90,7 @@ impl WriterThread {
 
     /// Waits until there are events; returns an empty list when there were none for a while.
     fn wait(&self) -> Vec<Arc<WriterSlot>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.ready.is_empty() {
             state.is_idle = true;
             let empty = |state: &mut State| state.ready.is_empty();
@@ -111,49 +107,36 @@ impl WriterThread {
     }
 
     fn check(&self) {
-        let mut all = std::mem::take(&mut self.lock().all);
+        let mut all = std::mem::take(&mut self.state.lock().all);
         all.retain(|slot| {
             let Some(slot) = slot.upgrade() else {
                 return false;
             };
-            slot.with_writer(|writer| {
+            with_writer(&slot, |writer| {
                 writer.check();
                 false
             })
         });
-        self.lock().all.append(&mut all);
-    }
-
-    fn lock(&self) -> SharedGuard<'_, State> {
-        self.state.lock()
+        self.state.lock().all.append(&mut all);
     }
 }
 
-impl WriterSlot {
-    pub(super) fn new(queue: Arc<Queue>, writer: RecordingWriter) -> Self {
-        Self {
-            queue,
-            writer: Mutex::new(Some(writer)),
-        }
+/// Calls `does` with the writer, and ends the recording when it returns `true`. Returns whether the
+/// recording continues.
+fn with_writer(slot: &WriterSlot, does: impl FnOnce(&mut RecordingWriter) -> bool) -> bool {
+    let mut slot = slot.lock();
+    let Some(writer) = slot.as_mut() else {
+        return false;
+    };
+    let over = panics::catch(Place::Recording, || does(writer));
+    if over.is_none() {
+        writer.fail_after_panic();
     }
-
-    /// Calls `does` with the writer, and ends the recording when it returns `true`. Returns whether
-    /// the recording continues.
-    fn with_writer(&self, does: impl FnOnce(&mut RecordingWriter) -> bool) -> bool {
-        let mut slot = self.writer.lock();
-        let Some(writer) = slot.as_mut() else {
-            return false;
-        };
-        let over = panics::catch(Place::Recording, || does(writer));
-        if over.is_none() {
-            writer.fail_after_panic(&self.queue);
+    if over != Some(false) {
+        if let Some(work) = slot.take() {
+            work.report();
         }
-        if over != Some(false) {
-            if let Some(work) = slot.take() {
-                work.report();
-            }
-            return false;
-        }
-        true
+        return false;
     }
+    true
 }
