@@ -252,7 +252,7 @@ fn a_panic_with_a_shared_lock_ends_the_process() {
         "cluster/nats.rs",
         "cluster/sessions.rs",
         "cluster/ticket.rs",
-        "observe/recorder/folder.rs",
+        "observe/recorder/packer.rs",
         "panics/shared_mutex.rs",
         "transport/certificate.rs",
         "transport/http/port/caller.rs",

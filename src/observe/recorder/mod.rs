@@ -17,17 +17,21 @@
 mod capture;
 mod event_encoder;
 mod folder;
+mod packer;
 mod pairing;
 mod prune;
 mod queue;
 mod recording_writer;
 mod segment;
+mod segment_file;
 mod writer_thread;
 
 pub use capture::{Recorder, RecorderHandle};
 pub use event_encoder::EventEncoder;
-pub use folder::{Durability, Folder, SegmentStore, create, file_name_part, marks_path};
+pub use folder::{Folder, file_name_part, marks_path};
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
 pub use queue::{OverflowPolicy, RecorderStats, RecorderTotals};
 pub use recording_writer::{RecordingOutcome, RecordingPlan};
+pub use segment::SegmentStore;
+pub use segment_file::{Durability, create};
 pub use writer_thread::WriterThread;

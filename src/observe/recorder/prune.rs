@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
-use super::folder::{marks_path, recorded};
+use super::folder::{marks_path, recording_of};
+use super::segment_file::recorded;
 use jsonrpc::names;
-use recording::{PACKED, PLAIN, Parsed, open};
+use recording::{PACKED, Parsed, open};
 
 /// The interval at which a directory is checked, and at most [`STEPS`] times as long while little is
 /// recorded.
@@ -216,26 +217,6 @@ fn stored(folder: &Path) -> io::Result<BTreeMap<String, Stored>> {
         stored.files.push(entry.path());
     }
     Ok(all)
-}
-
-/// The recording that a file of this name belongs to: `20261120T155900Z-goose-zed-8f1c22ab`, of
-/// which the middle may be missing, a segment's number, and an ending.
-fn recording_of(file: &str) -> Option<&str> {
-    let (name, rest) = file.split_once('.')?;
-    let (date, peers) = name.split_once('-')?;
-    let (peers, id) = peers.rsplit_once('-').unwrap_or(("", peers));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let (day, time) = date.strip_suffix('Z')?.split_once('T')?;
-    let dated = day.len() == 8 && time.len() == 6 && digits(day) && digits(time);
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let named = peers.bytes().all(plain)
-        && id.len() == 8
-        && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let (number, _) = rest.split_once('.')?;
-    let ending = &rest[number.len()..];
-    let part = ending.strip_suffix(".part").unwrap_or(ending);
-    let known = ending == PLAIN || part == PACKED;
-    (dated && named && number.len() >= 3 && digits(number) && known).then_some(name)
 }
 
 impl Stored {

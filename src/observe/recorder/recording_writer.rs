@@ -10,9 +10,8 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 
 use super::event_encoder::EventEncoder;
-use super::folder::SegmentStore;
 use super::queue::{Batch, OverflowPolicy, Queue, RecorderStats};
-use super::segment::SegmentWriter;
+use super::segment::{SegmentStore, SegmentWriter};
 use jsonrpc::Side;
 use recording::redact::{Mode, Redactor};
 use recording::{EventKind, Header, PeerInfo, VERSION, parse_line, peer_info, unix_micros};

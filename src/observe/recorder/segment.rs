@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use super::folder::SegmentStore;
 use recording::{Header, write};
 
 /// The size of a segment, in bytes, after which the next one begins.
@@ -14,6 +13,29 @@ const MAX_AGE: u64 = 3_600_000_000;
 
 /// The number of bytes kept in memory while nothing has gone wrong.
 const RING_BYTES: usize = 16 << 20;
+
+/// The destination of segments.
+pub trait SegmentStore: Send {
+    /// Names the agent and the client, before the first segment is created; unknown ones are empty.
+    fn name_peers(&mut self, peers: [&str; 2]) {
+        let _ = peers;
+    }
+    /// Creates segment `number`, which must not exist. It is flushed once a second.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    fn create(&mut self, number: u64) -> io::Result<Box<dyn Write + Send>>;
+    /// Called when segment `number` is complete.
+    fn finish(&mut self, number: u64) {
+        let _ = number;
+    }
+    /// The marks that other programs have added for the recording, each once.
+    fn marks(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The location, for messages.
+    fn name(&self) -> String;
+}
 
 /// The segments of one recording.
 pub(super) struct SegmentWriter {
