@@ -42,22 +42,7 @@ impl Conversation {
         std::mem::take(&mut self.claims.released)
     }
 
-    /// Takes a message of which it is not known whether its session is claimed.
-    #[inline(always)]
-    pub(super) fn pass_message(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        at: &Envelope,
-        out: &mut Outbox,
-    ) {
-        match self.claims.is_on {
-            false => self.take_message(from, frame, at, out),
-            true => self.claim_and_pass(from, frame, at, out),
-        }
-    }
-
-    fn claim_and_pass(&mut self, from: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
+    pub(super) fn claim_and_pass(&mut self, from: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
         let session = match session_of(from, &frame, at) {
             Ok(session) => session,
             Err(why) => return self.refuse_session(from, &frame, at, why, out),

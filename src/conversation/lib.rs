@@ -63,6 +63,7 @@ mod non_json;
 mod note;
 mod outbox;
 mod policy;
+mod receive;
 mod rejected;
 mod salvage;
 mod salvage_state;

@@ -1,6 +1,4 @@
-//! The state of a conversation, and the handling of each message.
-//!
-//! `shutdown` decides how a conversation ends, and `rejected` handles what is not a message.
+//! The state of a conversation.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,17 +12,13 @@ use super::dialect_options::DialectOptions;
 use super::early_state::EarlyUpdates;
 use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
-use super::non_json::{LogRedaction, NonJsonOutput, is_stray};
+use super::non_json::{LogRedaction, NonJsonOutput};
 use super::salvage_state::Salvage;
 use super::shutdown_state::Shutdown;
 use super::summary::{SessionHash, Topic, TraceAssigner};
-use super::trace_context;
-use super::{MessageSummary, Note, Outbox};
+use super::{Note, Outbox};
 use jsonrpc::reply::{self, ErrorSource, Reason};
-use jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Scanned, Scanner, Side,
-    scan,
-};
+use jsonrpc::{Envelope, Frame, IdBuf, Limits, PendingRequests, Scanner, Side};
 use policy::MessagePolicy;
 
 /// One conversation: what each side may still do, and which requests are open.
@@ -35,7 +29,7 @@ pub struct Conversation {
     pub(super) limits: Arc<Limits>,
     pub(super) links: LinkTraits,
     /// The scanner of each side's messages.
-    scanners: [Scanner; 2],
+    pub(super) scanners: [Scanner; 2],
     /// Open requests, by the side that sent them.
     pub(super) pending: [PendingRequests<OpenRequest>; 2],
     pub(super) shutdown: Shutdown,
@@ -52,9 +46,9 @@ pub struct Conversation {
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
-    marker: Option<Box<dyn TraceAssigner>>,
+    pub(super) marker: Option<Box<dyn TraceAssigner>>,
     /// Requests so far, of both sides.
-    requests: u64,
+    pub(super) requests: u64,
     /// Answers that a translator gave in place of a side, and that are still to be handled.
     pub(super) returned: VecDeque<(Side, Frame)>,
     /// Errors of ours in place of a side, in its dialect, for requests that were too long for it.
@@ -70,7 +64,7 @@ pub struct Conversation {
     /// Over-long messages, by side.
     pub(super) oversized: [usize; 2],
     /// Answers that matched no request, since that side's last answer that did.
-    unmatched: [usize; 2],
+    pub(super) unmatched: [usize; 2],
     /// The client has sent a request.
     pub(super) client_asked: bool,
     /// The agent has answered a request.
@@ -85,8 +79,8 @@ pub(super) struct OpenRequest {
     /// As spelled between its quotes.
     pub(super) method: SmallVec<[u8; 32]>,
     /// What it is about, for observers.
-    topic: Topic,
-    requested_at: Instant,
+    pub(super) topic: Topic,
+    pub(super) requested_at: Instant,
     /// It was never sent to the other side.
     pub(super) is_unsent: bool,
     /// An answer in a line with other text, and when it counts.
@@ -222,75 +216,6 @@ impl Conversation {
         self
     }
 
-    /// Handles a frame that `from` has sent.
-    ///
-    /// What nearly all messages pass from here to the outbox is inlined, each step in the one before:
-    /// as calls it costs a message of 160 bytes a tenth more.
-    pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
-        self.now = now;
-        let scanned = self.scanners[from as usize].scan(&mut frame);
-        out.record_envelope(&scanned);
-        if self.salvage.cut[from as usize].is_some() {
-            let Some(rest) = self.join_line(from, frame, &scanned, out) else {
-                return;
-            };
-            frame = rest;
-        }
-        self.take_frame(from, frame, &scanned, out);
-    }
-
-    /// Handles a frame whose envelope is known.
-    #[inline(always)]
-    pub(super) fn take_frame(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        scanned: &Scanned,
-        out: &mut Outbox,
-    ) {
-        self.dialects.set_time(self.now);
-        let is_message = matches!(scanned, Scanned::Message(_));
-        if from == Side::Client && is_message && self.dialects.awaits_version() {
-            self.held.push(frame, self.now);
-            return;
-        }
-        self.handle_scanned(from, frame, scanned, out);
-        if !self.held.is_empty() {
-            self.release_held(out);
-        }
-        self.settle_updates(out);
-        self.bound_translation(out);
-    }
-
-    /// Handles a frame that does not wait.
-    #[inline(always)]
-    pub(super) fn handle_scanned(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        scanned: &Scanned,
-        out: &mut Outbox,
-    ) {
-        match scanned {
-            Scanned::Message(envelope) if self.dialects.is_canonical(from) => {
-                self.handle_message(from, frame, envelope, out);
-            }
-            Scanned::Message(envelope) => self.translate_in(from, frame, envelope, out),
-            Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
-                self.enqueue(from.other(), frame, out);
-            }
-            Scanned::Batch => self.handle_batch(from, &frame, out),
-            Scanned::Invalid(error) if self.salvage(from, &frame, error, out) => {}
-            Scanned::Invalid(error) if from == Side::Agent && is_stray(error) => {
-                self.handle_stray(&frame, out);
-            }
-            Scanned::Invalid(error) => self.handle_frame_error(from, error.clone(), self.now, out),
-        }
-        if !(self.returned.is_empty() && self.refused.is_empty()) {
-            self.handle_returned(out);
-        }
-    }
-
     /// Sends a canonical message to `to`, translated if `to` uses a dialect.
     pub(super) fn forward(
         &mut self,
@@ -358,200 +283,5 @@ impl Conversation {
             _ => reply::error(id.as_id(), reason),
         };
         self.send(requester, error, out);
-    }
-
-    #[inline(always)]
-    pub(super) fn handle_message(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        out: &mut Outbox,
-    ) {
-        if from == Side::Agent {
-            self.strays = 0;
-            self.printed.end();
-            self.extend_deadline();
-        }
-        if self.dialects.is_negotiating() {
-            return self.negotiate(from, frame, envelope, out);
-        }
-        self.pass_message(from, frame, envelope, out);
-    }
-
-    /// [`Conversation::pass_message`] once its session is claimed.
-    #[inline(always)]
-    pub(super) fn take_message(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        out: &mut Outbox,
-    ) {
-        match envelope.kind {
-            Kind::Request => self.request(from, frame, envelope, out),
-            Kind::Notification => {
-                let is_taken = from == Side::Agent
-                    && (self.take_exit_notice(&frame, envelope, out)
-                        || self.hold_update(&frame, envelope, out));
-                if !is_taken {
-                    self.pass_notification(from, frame, envelope, out);
-                }
-            }
-            Kind::Result | Kind::Error => {
-                self.answer(from, frame, envelope, out);
-                self.continue_shutdown(out);
-            }
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn pass_notification(
-        &mut self,
-        from: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        out: &mut Outbox,
-    ) {
-        let traces = out.needs().traces;
-        out.summarise(|| {
-            MessageSummary::of_call(from, &frame, envelope, self.now)
-                .traced(&frame, envelope, traces)
-        });
-        if from == Side::Client && !self.links.agent_is_child {
-            self.note_cancel(&frame, envelope, out);
-        }
-        self.apply_policy(from.other(), frame, envelope, None, out);
-    }
-
-    fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
-        let to = from.other();
-        let id = envelope.id(&frame);
-        let method = envelope.raw_method(&frame);
-        self.requests += 1;
-        self.client_asked |= from == Side::Client;
-        if from == Side::Client && envelope.has_method(&frame, "initialize") {
-            let params = envelope.body(&frame).unwrap_or_default();
-            self.link_status.read_capability(params);
-        }
-        let summary = out.needs().summaries.then(|| {
-            let mut summary = MessageSummary::of_call(from, &frame, envelope, self.now);
-            summary.topic.request = self.requests;
-            summary.traced(&frame, envelope, out.needs().traces)
-        });
-        if let Some(reason) = self.refusal(from) {
-            self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
-            out.extend_summaries(summary);
-            self.close_client_at_end(out);
-            return;
-        }
-        let topic = summary.as_ref().map(|summary| summary.topic);
-        let is_held = from == Side::Client && self.awaits_exit();
-        let open = OpenRequest {
-            method: SmallVec::from_slice(method),
-            topic: topic.unwrap_or_default(),
-            requested_at: self.now,
-            is_unsent: is_held,
-            offered: None,
-            namesake: None,
-            session: match *method == *b"session/prompt" {
-                true => SessionHash::named(&frame, envelope).unwrap_or_default(),
-                false => SessionHash::default(),
-            },
-            cancelled: None,
-        };
-        let refused = match self.pending[from as usize].insert(id, open) {
-            Ok(()) if is_held => return out.extend_summaries(summary),
-            Ok(()) => {
-                match from {
-                    Side::Client => self.note_session(&frame, envelope, out),
-                    Side::Agent => self.release_before(&frame, envelope, out),
-                }
-                let marked = self.mark(summary.as_ref(), &frame, envelope);
-                out.extend_summaries(summary);
-                let (frame, envelope) = marked.unwrap_or((frame, *envelope));
-                return self.apply_policy(to, frame, &envelope, None, out);
-            }
-            Err(refused) => refused,
-        };
-        let reason = match refused {
-            Rejected::Reused => {
-                let id = id.to_owned();
-                out.note(Note::ReusedId { from, id });
-                let what = "a request with this id is still in flight";
-                Reason::new(reply::INVALID_REQUEST, what)
-            }
-            Rejected::Full => {
-                out.note(Note::Overloaded { from });
-                let limit = self.limits.in_flight;
-                let what = format!("too many requests are open (the limit is {limit})");
-                Reason::new(reply::OVERLOADED, what).retryable()
-            }
-        };
-        self.send(from, reply::error(id, &reason), out);
-    }
-
-    /// The request with an added trace context; `None` when it stays unchanged.
-    fn mark(
-        &mut self,
-        summary: Option<&MessageSummary>,
-        frame: &Frame,
-        at: &Envelope,
-    ) -> Option<(Frame, Envelope)> {
-        let marker = self.marker.as_mut()?;
-        let parent = marker.parent(summary?)?;
-        let marked = trace_context::with_parent(frame, at, &parent)?;
-        // If the addition made it too long, it is sent without.
-        match scan(&marked, &self.limits) {
-            Scanned::Message(at) => Some((marked, at)),
-            Scanned::Batch | Scanned::Invalid(_) => None,
-        }
-    }
-
-    fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
-        let to = from.other();
-        let id = envelope.id(&frame);
-        if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
-            self.unmatched[from as usize] = 0;
-            self.agent_answered |= from == Side::Agent;
-            if envelope.kind == Kind::Result {
-                self.remember_answer(to, &frame, envelope);
-            }
-            let traces = out.needs().traces;
-            out.summarise(|| {
-                let waited = self.now.saturating_duration_since(answered.requested_at);
-                let topic = answered.topic;
-                MessageSummary::of_answer(from, &frame, envelope, topic, waited, self.now)
-                    .traced(&frame, envelope, traces)
-            });
-            if from == Side::Agent {
-                self.note_answered(&original_id, &answered.method, &frame, envelope);
-            }
-            let method = Some(&answered.method[..]);
-            if original_id.as_id().json() == id.json() {
-                self.apply_policy(to, frame, envelope, method, out);
-                return;
-            }
-            out.note(Note::RestoredId { from });
-            let frame = envelope.with_id(&frame, original_id.as_id());
-            if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
-                self.apply_policy(to, frame, &envelope, method, out);
-            }
-        } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
-            out.note(Note::ErrorWithoutId { from });
-            self.forward(to, frame, envelope, out);
-        } else if self.links.agent_is_replayed {
-            self.forward(to, frame, envelope, out);
-        } else {
-            out.note(Note::UnknownAnswer {
-                from,
-                id: id.to_owned(),
-            });
-            self.unmatched[from as usize] += 1;
-            if self.unmatched[from as usize] >= self.limits.invalid_messages {
-                let reason = "sent too many answers that match no open request".to_owned();
-                self.close_for_violation(from, reason, out);
-            }
-        }
     }
 }
