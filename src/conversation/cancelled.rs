@@ -57,6 +57,7 @@ impl Conversation {
                 self.send(
                     Side::Client,
                     reply::cancelled_turn_for_peer(id.as_id()),
+                    None,
                     out,
                 );
                 continue;

@@ -42,7 +42,13 @@ impl Conversation {
         std::mem::take(&mut self.claims.released)
     }
 
-    pub(super) fn claim_and_pass(&mut self, from: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
+    pub(super) fn claim_and_pass(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        at: &Envelope,
+        out: &mut Outbox,
+    ) {
         let session = match session_of(from, &frame, at) {
             Ok(session) => session,
             Err(why) => return self.refuse_session(from, &frame, at, why, out),

@@ -14,10 +14,13 @@ use jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
 /// nothing is held.
 const MAX_CREATING: usize = 64;
 
+/// Known sessions that are remembered. At it all are forgotten: their notifications may wait, too.
+const MAX_KNOWN: usize = 4096;
+
 impl Conversation {
     /// Takes from a request of the client which session it knows, and whether it makes one.
     pub(super) fn note_session(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) {
-        self.early.learn(SessionHash::named(frame, at));
+        self.learn_session(SessionHash::named(frame, at));
         let creates = at.has_method(frame, "session/new") || at.has_method(frame, "session/fork");
         if creates && !self.limits.hold_updates.is_zero() && !self.links.agent_is_replayed {
             if self.early.creating.len() < MAX_CREATING {
@@ -44,7 +47,7 @@ impl Conversation {
                 .and_then(|body| text::member(body, "sessions"));
             for one in text::items(sessions.unwrap_or_default()) {
                 let id = text::member_text(one, "sessionId");
-                self.early.learn(id.map(|id| SessionHash::of(&id)));
+                self.learn_session(id.map(|id| SessionHash::of(&id)));
             }
         }
     }
@@ -101,11 +104,12 @@ impl Conversation {
             return;
         }
         let open = &self.pending[Side::Client as usize];
-        let early = &mut self.early;
-        early.creating.retain(|id| open.get(id.as_id()).is_some());
-        for session in std::mem::take(&mut early.created) {
-            early.learn(Some(session));
+        let creating = &mut self.early.creating;
+        creating.retain(|id| open.get(id.as_id()).is_some());
+        for session in std::mem::take(&mut self.early.created) {
+            self.learn_session(Some(session));
         }
+        let early = &mut self.early;
         let is_over = early.creating.is_empty();
         early.passes &= !is_over;
         if !early.held.is_empty() {
@@ -113,6 +117,14 @@ impl Conversation {
             self.release_updates(|of| is_over || known.contains(&of), out);
             self.early.known = known;
         }
+    }
+
+    /// Remembers a session that the client knows.
+    fn learn_session(&mut self, session: Option<SessionHash>) {
+        if self.early.known.len() >= MAX_KNOWN {
+            self.early.known.clear();
+        }
+        self.early.known.extend(session);
     }
 
     fn stop_holding(&mut self, why: &'static str, out: &mut Outbox) {

@@ -110,7 +110,7 @@ impl Conversation {
             && self.shutdown.receives(Side::Client)
         {
             let notice = reply::agent_exited_notice(exit, &self.shutdown.stderr_tail);
-            self.send(Side::Client, notice, out);
+            self.send(Side::Client, notice, None, out);
         }
         out.close(Side::Agent, CloseReason::Done);
         if self.awaits_first_request() {
@@ -151,7 +151,12 @@ impl Conversation {
         };
         let pending = &self.pending[Side::Client as usize];
         let claiming = &self.claims.waiting[Side::Client as usize];
-        let unread = self.held.frames().chain(current).flat_map(messages_of);
+        let unread = self
+            .held
+            .iter()
+            .map(|(frame, _)| frame)
+            .chain(current)
+            .flat_map(messages_of);
         let unread = unread.chain(claiming.iter().map(|waiting| waiting.frame.clone()));
         let unread = unread.filter_map(request_in);
         let unread = unread.filter(|id| pending.get(id.as_id()).is_none());

@@ -5,13 +5,15 @@
 //! resulting actions wait in the [`Outbox`]. It does not depend on transports.
 //!
 //! # The path of a message
-//! [`Conversation::handle_frame`] scans it, and `translation` makes it canonical if its sender uses
-//! a dialect, with the translator in `dialect_options`. Then `state` stores a request, or finds the
-//! request of an answer; `policy` checks it; and it goes into the `outbox`, through
-//! `translation` again when the other side uses a dialect.
+//! [`Conversation::handle_frame`], in `receive`, scans it, and `translation` makes it canonical if its
+//! sender uses a dialect, with the translator in `dialect_options`. Then `receive` stores a request, or
+//! finds the request of an answer; and `send` checks it against the policy and puts it into the
+//! `outbox`, through `translation` again when the other side uses a dialect. `state` is what all of
+//! them share.
 //!
 //! `claims` has messages wait until their session is claimed, where other relays may have it, and
-//! `early_updates` holds notifications until the client knows their session.
+//! `early_updates` holds notifications until the client knows their session. `batch` takes batches
+//! apart and collects their answers.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
 //! and with which errors. `link_status` reports outages to the client, and `cancelled` answers what
@@ -48,15 +50,12 @@
 //! answers.
 
 mod batch;
-mod batch_state;
 mod cancelled;
 mod claims;
 mod claims_state;
 mod dialect_options;
-mod early_state;
 mod early_updates;
 mod final_error;
-mod held_input;
 mod known_values;
 mod link_status;
 mod non_json;
@@ -65,7 +64,6 @@ mod outbox;
 mod receive;
 mod rejected;
 mod salvage;
-mod salvage_state;
 mod send;
 mod shutdown;
 mod shutdown_state;

@@ -205,6 +205,12 @@ impl Outbox {
         lane.recent = lane.recent.max(lane.frames.len());
     }
 
+    pub(super) fn send_all(&mut self, to: Side, frames: Vec<Frame>) {
+        for frame in frames {
+            self.send(to, frame);
+        }
+    }
+
     pub(super) fn close(&mut self, to: Side, why: CloseReason) {
         self.lane_mut(to).close_reason.get_or_insert(why);
     }

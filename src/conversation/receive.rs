@@ -43,7 +43,7 @@ impl Conversation {
         self.dialects.set_time(self.now);
         let is_message = matches!(scanned, Scanned::Message(_));
         if from == Side::Client && is_message && self.dialects.awaits_version() {
-            self.held.push(frame, self.now);
+            self.held.push_back((frame, self.now));
             return;
         }
         self.handle_scanned(from, frame, scanned, out);
@@ -69,7 +69,7 @@ impl Conversation {
             }
             Scanned::Message(envelope) => self.translate_in(from, frame, envelope, out),
             Scanned::Batch | Scanned::Invalid(_) if self.may_pass_raw(from.other(), &frame) => {
-                self.enqueue(from.other(), frame, out);
+                self.queue(from.other(), frame, out);
             }
             Scanned::Batch => self.handle_batch(from, &frame, out),
             Scanned::Invalid(error) if self.salvage(from, &frame, error, out) => {}
@@ -159,7 +159,26 @@ impl Conversation {
         if from == Side::Client && !self.links.agent_is_child {
             self.note_cancel(&frame, envelope, out);
         }
-        self.apply_policy(from.other(), frame, envelope, None, out);
+        self.pass_on(from.other(), frame, envelope, None, out);
+    }
+
+    /// Handles the messages of a batch one by one.
+    fn handle_batch(&mut self, from: Side, frame: &Frame, out: &mut Outbox) {
+        let batches = &mut self.batches[from as usize];
+        let converts = self.dialects.converted().is_some();
+        let messages = converts.then(|| batches.take_apart(frame, &self.limits));
+        let Some(messages) = messages.flatten() else {
+            out.note(Note::Batch { from });
+            return self.send(from, reply::batch(), None, out);
+        };
+        for (scanned, frame) in messages {
+            self.handle_scanned(from, frame, &scanned, out);
+        }
+        let (batches, longest) = (
+            &mut self.batches[from as usize],
+            self.longest[from as usize],
+        );
+        out.send_all(from, batches.take_complete(longest, &self.limits));
     }
 
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
@@ -208,7 +227,7 @@ impl Conversation {
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
                 out.extend_summaries(summary);
                 let (frame, envelope) = marked.unwrap_or((frame, *envelope));
-                return self.apply_policy(to, frame, &envelope, None, out);
+                return self.pass_on(to, frame, &envelope, None, out);
             }
             Err(refused) => refused,
         };
@@ -226,7 +245,7 @@ impl Conversation {
                 Reason::new(reply::OVERLOADED, what).retryable()
             }
         };
-        self.send(from, reply::error(id, &reason), out);
+        self.send(from, reply::error(id, &reason), None, out);
     }
 
     /// The request with an added trace context; `None` when it stays unchanged.
@@ -267,19 +286,19 @@ impl Conversation {
             }
             let method = Some(&answered.method[..]);
             if original_id.as_id().json() == id.json() {
-                self.apply_policy(to, frame, envelope, method, out);
+                self.pass_on(to, frame, envelope, method, out);
                 return;
             }
             out.note(Note::RestoredId { from });
             let frame = envelope.with_id(&frame, original_id.as_id());
             if let Scanned::Message(envelope) = scan(&frame, &self.limits) {
-                self.apply_policy(to, frame, &envelope, method, out);
+                self.pass_on(to, frame, &envelope, method, out);
             }
         } else if envelope.kind == Kind::Error && matches!(id, Id::Absent | Id::Null) {
             out.note(Note::ErrorWithoutId { from });
-            self.forward(to, frame, envelope, out);
+            self.send(to, frame, Some(envelope), out);
         } else if self.links.agent_is_replayed {
-            self.forward(to, frame, envelope, out);
+            self.send(to, frame, Some(envelope), out);
         } else {
             out.note(Note::UnknownAnswer {
                 from,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::state::Conversation;
 use super::{Note, Outbox};
 use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Kind, Role, Scanned, Side, scan};
+use jsonrpc::{Frame, FrameError, FrameFault, IdBuf, Role, Side};
 
 impl Conversation {
     /// Notes that a message of `from` cannot be passed on, and sends an error to the side it
@@ -46,9 +46,9 @@ impl Conversation {
                     id: IdBuf::default(),
                     ..error.clone()
                 };
-                self.send(from, reply::frame_error(&without_id), out);
+                self.send(from, reply::frame_error(&without_id), None, out);
             }
-            None => self.send(from, reply::frame_error(&error), out),
+            None => self.send(from, reply::frame_error(&error), None, out),
         }
         let too_long = matches!(error.fault, FrameFault::TooLong { .. });
         out.note(Note::Refused { from, error });
@@ -58,30 +58,6 @@ impl Conversation {
             if self.oversized[from as usize] >= self.limits.oversized_messages {
                 let reason = "sent too many over-long messages".to_owned();
                 self.close_for_violation(from, reason, out);
-            }
-        }
-    }
-
-    /// Does not send a message that is longer than `to` takes, whose relay would end the
-    /// conversation for it.
-    pub(super) fn refuse_too_long(&mut self, to: Side, frame: &Frame, out: &mut Outbox) {
-        let (bytes, limit) = (frame.len(), self.longest[to as usize]);
-        out.note(Note::TooLong { to, bytes, limit });
-        let Scanned::Message(at) = scan(frame, &self.limits) else {
-            return;
-        };
-        let reason = Reason::too_long(to, bytes, limit);
-        match at.kind {
-            Kind::Notification => {}
-            Kind::Request => {
-                let error = reply::error(at.id(frame), &reason);
-                self.refused.push_back((to, error));
-            }
-            Kind::Result | Kind::Error => {
-                let error = reply::error(at.id(frame), &reason.delivered(Delivered::Yes));
-                if !self.collect(to, &error, out) {
-                    out.send(to, error);
-                }
             }
         }
     }

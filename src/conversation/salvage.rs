@@ -153,9 +153,16 @@ impl Conversation {
         }
     }
 
+    /// When something is to be done.
+    pub(super) fn salvage_due(&self) -> Option<Instant> {
+        let cut = self.salvage.cut.iter().flatten().map(|(_, until)| *until);
+        let offers = self.salvage.offers.iter().map(|(due, _)| *due);
+        offers.chain(cut).min()
+    }
+
     /// Takes what is due, or all that is left of `ended`, which has ended its stream.
     pub(super) fn expire_salvage(&mut self, ended: Option<Side>, out: &mut Outbox) {
-        if self.salvage.due().is_none() {
+        if self.salvage_due().is_none() {
             return;
         }
         let now = self.now;

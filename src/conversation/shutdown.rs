@@ -23,7 +23,7 @@ impl Conversation {
     #[must_use]
     pub fn reads(&self, side: Side) -> bool {
         let over = side == Side::Agent && self.shutdown.step == Step::Over;
-        let is_full = side == Side::Client && self.held.is_full();
+        let is_full = side == Side::Client && self.is_holding_enough();
         self.shutdown.sends(side) && !over && !is_full
     }
 
@@ -74,7 +74,7 @@ impl Conversation {
             self.cancelled_due(),
             self.dialects.deadline(),
             self.early.until,
-            self.salvage.due(),
+            self.salvage_due(),
         ];
         deadlines.into_iter().flatten().min()
     }
@@ -112,7 +112,7 @@ impl Conversation {
     ) {
         self.now = now;
         if let Some(error) = error {
-            self.send(side, reply::frame_error(&error), out);
+            self.send(side, reply::frame_error(&error), None, out);
         }
         self.close_for_violation(side, how, out);
     }
@@ -228,7 +228,7 @@ impl Conversation {
     fn tell_status(&mut self, is_lost: bool, since: Duration, out: &mut Outbox) {
         if self.reads(Side::Agent) {
             out.note(Note::LinkStatus { is_lost });
-            self.send(Side::Client, reply::link_status(is_lost, since), out);
+            self.send(Side::Client, reply::link_status(is_lost, since), None, out);
         }
     }
 

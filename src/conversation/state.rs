@@ -1,24 +1,19 @@
-//! The state of a conversation.
+//! The state of a conversation, on which `receive`, `send`, `shutdown` and the files of its parts work.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::batch_state::Batch;
+use super::batch::Batches;
 use super::claims_state::Claims;
 use super::dialect_options::DialectOptions;
-use super::early_state::EarlyUpdates;
-use super::held_input::HeldInput;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput};
-use super::salvage_state::Salvage;
 use super::shutdown_state::Shutdown;
 use super::summary::{SessionHash, Topic, TraceAssigner};
-use super::{Note, Outbox};
-use jsonrpc::reply::{self, ErrorSource, Reason};
-use jsonrpc::{Envelope, Frame, IdBuf, Limits, PendingRequests, Scanner, Side};
+use jsonrpc::{Frame, IdBuf, Limits, PendingRequests, Scanner, Side};
 use policy::MessagePolicy;
 
 /// One conversation: what each side may still do, and which requests are open.
@@ -35,14 +30,14 @@ pub struct Conversation {
     pub(super) shutdown: Shutdown,
     pub(super) link_status: LinkStatus,
     pub(super) dialects: DialectOptions,
-    /// What the client sends before the agent has answered `initialize`.
-    pub(super) held: HeldInput,
+    /// What the client sends before the agent has answered `initialize`, and when each was received.
+    pub(super) held: VecDeque<(Frame, Instant)>,
     /// The claims of sessions, and what waits for them.
     pub(super) claims: Claims,
     /// Notifications for sessions that the client does not know yet.
     pub(super) early: EarlyUpdates,
     /// Batches of each side that wait for answers.
-    pub(super) batches: [Vec<Batch>; 2],
+    pub(super) batches: [Batches; 2],
     /// Checks and changes the messages between the two; `None` when all pass unchanged.
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
@@ -70,7 +65,7 @@ pub struct Conversation {
     /// The agent has answered a request.
     pub(super) agent_answered: bool,
     /// The agent's address, if the client may know it.
-    agent_name: Option<String>,
+    pub(super) agent_name: Option<String>,
 }
 
 /// A request in flight. Its answer carries no method.
@@ -126,6 +121,35 @@ pub struct LinkTraits {
     pub agent_is_relay: bool,
 }
 
+/// The notifications that wait for the answer that names their session.
+#[derive(Debug, Default)]
+pub(super) struct EarlyUpdates {
+    /// The sessions that the client has named, or has received the ids of.
+    pub(super) known: HashSet<SessionHash>,
+    /// Requests of the client that make a session and were open when it was last checked.
+    pub(super) creating: Vec<IdBuf>,
+    /// The sessions that answers to them have named; the client may not have been sent them yet.
+    pub(super) created: Vec<SessionHash>,
+    pub(super) held: Vec<(SessionHash, Frame)>,
+    pub(super) bytes: usize,
+    /// Until when the first of them waits.
+    pub(super) until: Option<Instant>,
+    /// Nothing is held any more while those requests are open.
+    pub(super) passes: bool,
+}
+
+/// What was found in lines with something else and may still become messages.
+#[derive(Debug, Default)]
+pub(super) struct Salvage {
+    /// An object that the end of a line has cut, by side: its lines so far, and until when the others
+    /// are waited for.
+    pub(super) cut: [Option<(Vec<u8>, Instant)>; 2],
+    /// Such an object is being given up, and its lines are taken as they are.
+    pub(super) gives_up: bool,
+    /// When the answers in other text are due, which are kept with their requests, and their weights.
+    pub(super) offers: Vec<(Instant, usize)>,
+}
+
 impl Conversation {
     /// A new conversation, which begins now.
     #[must_use]
@@ -137,23 +161,17 @@ impl Conversation {
     ) -> Self {
         Self {
             now,
-            pending: [
-                PendingRequests::new(limits.in_flight),
-                PendingRequests::new(limits.in_flight),
-            ],
-            scanners: [
-                Scanner::new(Arc::clone(&limits)),
-                Scanner::new(Arc::clone(&limits)),
-            ],
+            pending: [(); 2].map(|()| PendingRequests::new(limits.in_flight)),
+            scanners: [(); 2].map(|()| Scanner::new(Arc::clone(&limits))),
             limits,
             links,
             shutdown: Shutdown::default(),
             link_status: LinkStatus::default(),
             dialects,
-            held: HeldInput::default(),
+            held: VecDeque::new(),
             claims: Claims::default(),
             early: EarlyUpdates::default(),
-            batches: [Vec::new(), Vec::new()],
+            batches: Default::default(),
             policy: None,
             marker: None,
             requests: 0,
@@ -216,72 +234,10 @@ impl Conversation {
         self
     }
 
-    /// Sends a canonical message to `to`, translated if `to` uses a dialect.
-    pub(super) fn forward(
-        &mut self,
-        to: Side,
-        frame: Frame,
-        envelope: &Envelope,
-        out: &mut Outbox,
-    ) {
-        if self.dialects.is_canonical(to) {
-            self.enqueue(to, frame, out);
-        } else {
-            self.translate_out(to, frame, envelope, out);
-        }
-    }
-
-    /// [`Conversation::forward`] for a message whose envelope is not known.
-    pub(super) fn send(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
-        if self.dialects.is_canonical(to) {
-            self.enqueue(to, frame, out);
-        } else {
-            self.send_translated(to, frame, out);
-        }
-    }
-
-    /// Queues a frame for `to`, in its own dialect. Drops and notes it when `to` is gone.
-    pub(super) fn enqueue(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
-        if frame.len() > self.longest[to as usize] {
-            self.refuse_too_long(to, &frame, out);
-        } else if self.shutdown.receives(to) {
-            if self.batches[to as usize].is_empty() || !self.collect(to, &frame, out) {
-                out.send(to, frame);
-            }
-        } else {
-            out.note(Note::Undeliverable { to });
-        }
-    }
-
     /// Answers `initialize` with this address of the agent if the agent cannot answer it.
     #[must_use]
     pub fn with_agent_name(mut self, name: Option<String>) -> Self {
         self.agent_name = name;
         self
-    }
-
-    /// Answers a request of `requester` in place of the side it was for.
-    pub(super) fn answer_for_peer(
-        &mut self,
-        requester: Side,
-        id: &IdBuf,
-        method: &[u8],
-        reason: &Reason,
-        out: &mut Outbox,
-    ) {
-        out.note(Note::Answered {
-            to: requester,
-            id: id.clone(),
-            method: String::from_utf8_lossy(method).into_owned(),
-            code: reason.code,
-        });
-        let of_agent = requester == Side::Client && reason.source == ErrorSource::Agent;
-        let error = match &self.agent_name {
-            Some(name) if of_agent && method == b"initialize" => {
-                reply::error(id.as_id(), &reason.of(name))
-            }
-            _ => reply::error(id.as_id(), reason),
-        };
-        self.send(requester, error, out);
     }
 }

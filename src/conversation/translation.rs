@@ -31,7 +31,7 @@ impl Conversation {
         }
         match &outcome.forward {
             Forward::Unchanged => {
-                self.enqueue_all(from, outcome.replies, out);
+                self.queue_all(from, outcome.replies, out);
                 self.handle_message(from, frame, at, out);
             }
             Forward::Frames(_) => self.take_translation(from, outcome, out),
@@ -40,16 +40,16 @@ impl Conversation {
 
     /// Passes on what was made of a message of `from`, or instead of one.
     pub(super) fn take_translation(&mut self, from: Side, outcome: Translation, out: &mut Outbox) {
-        self.enqueue_all(from, outcome.replies, out);
+        self.queue_all(from, outcome.replies, out);
         if let Forward::Frames(frames) = outcome.forward {
             self.handle_all(from, frames, out);
         }
     }
 
-    /// Sends back to `to` what is in its dialect already.
-    fn enqueue_all(&mut self, to: Side, frames: Vec<Frame>, out: &mut Outbox) {
+    /// Queues what is in the dialect of `to` already.
+    fn queue_all(&mut self, to: Side, frames: Vec<Frame>, out: &mut Outbox) {
         for frame in frames {
-            self.enqueue(to, frame, out);
+            self.queue(to, frame, out);
         }
     }
 
@@ -94,33 +94,23 @@ impl Conversation {
     }
 
     /// Sends a canonical message to a side that does not use canonical ACP.
-    pub(super) fn send_translated(&mut self, to: Side, frame: Frame, out: &mut Outbox) {
-        match scan(&frame, &self.limits) {
-            Scanned::Message(at) => self.translate_out(to, frame, &at, out),
-            Scanned::Batch | Scanned::Invalid(_) => self.enqueue(to, frame, out),
-        }
-    }
-
-    /// [`Conversation::send_translated`] for a message whose envelope is known.
     pub(super) fn translate_out(
         &mut self,
         to: Side,
         frame: Frame,
-        at: &Envelope,
+        at: Option<&Envelope>,
         out: &mut Outbox,
     ) {
-        if !self.dialects.concerns(to, Way::Write, &frame, at) {
-            return self.enqueue(to, frame, out);
-        }
+        let scanned = at.map_or_else(|| scan(&frame, &self.limits), |at| Scanned::Message(*at));
+        let at = match &scanned {
+            Scanned::Message(at) if self.dialects.concerns(to, Way::Write, &frame, at) => at,
+            _ => return self.queue(to, frame, out),
+        };
         let mut outcome = self.dialects.write(to, &frame, at);
         self.note_outcome(to, &mut outcome, out);
         match outcome.forward {
-            Forward::Unchanged => self.enqueue(to, frame, out),
-            Forward::Frames(frames) => {
-                for frame in frames {
-                    self.enqueue(to, frame, out);
-                }
-            }
+            Forward::Unchanged => self.queue(to, frame, out),
+            Forward::Frames(frames) => self.queue_all(to, frames, out),
         }
         // An answer in place of `to`, which could not be asked in its dialect.
         self.returned

@@ -6,7 +6,17 @@ use dialect::versions::Step;
 use jsonrpc::reply::{self, Delivered, ErrorSource, Reason, is_own_error};
 use jsonrpc::{Envelope, Frame, Kind, Scanned, Side, scan};
 
+/// Frames that wait for the agent's version, and what they weigh; then the client is not read.
+const MAX_HELD: usize = 64;
+const MAX_HELD_BYTES: usize = 1 << 20;
+
 impl Conversation {
+    /// Whether no more of what the client sends is held.
+    pub(super) fn is_holding_enough(&self) -> bool {
+        let weights = self.held.iter().map(|(frame, _)| frame.weight());
+        self.held.len() >= MAX_HELD || weights.sum::<usize>() >= MAX_HELD_BYTES
+    }
+
     /// Takes a message while the versions of the two sides are not known.
     pub(super) fn negotiate(&mut self, from: Side, frame: Frame, at: &Envelope, out: &mut Outbox) {
         let is_request = from == Side::Client && at.kind == Kind::Request;
@@ -15,7 +25,8 @@ impl Conversation {
             let what = "the agent speaks no version of the protocol that the relay knows: \
                         initialize has failed";
             let reason = Reason::new(reply::INVALID_REQUEST, what);
-            return self.send(Side::Client, reply::error(at.id(&frame), &reason), out);
+            let error = reply::error(at.id(&frame), &reason);
+            return self.send(Side::Client, error, None, out);
         }
         let is_relays = || self.links.agent_is_relay && is_own_error(&frame, at);
         let may_retry = self.links.agent_restarts && !self.is_ending() && !is_relays();
@@ -26,11 +37,11 @@ impl Conversation {
         let frame = match step {
             Step::Pass => return self.pass_message(from, frame, at, out),
             Step::Send(frame) => frame,
-            Step::Refuse(error) => return self.send(Side::Client, error, out),
+            Step::Refuse(error) => return self.send(Side::Client, error, None, out),
             Step::Retry(offer) => {
                 out.command(Command::RestartAgent);
                 let offer = self.masked(offer);
-                return self.enqueue(Side::Agent, offer, out);
+                return self.queue(Side::Agent, offer, out);
             }
             // The answer is the first message that is converted.
             Step::Bridge(bridge) => match self.dialects.convert_by(bridge) {
@@ -50,7 +61,7 @@ impl Conversation {
     pub(super) fn release_held(&mut self, out: &mut Outbox) {
         let now = self.now;
         while !self.dialects.awaits_version() {
-            let Some((frame, received)) = self.held.pop() else {
+            let Some((frame, received)) = self.held.pop_front() else {
                 break;
             };
             self.now = received;
@@ -66,7 +77,7 @@ impl Conversation {
         let what = "the client has ended its stream before the agent had answered initialize";
         let reason = Reason::new(reply::PEER_LOST, what);
         let reason = reason.at(ErrorSource::Client).delivered(Delivered::No);
-        while let Some((frame, _)) = self.held.pop() {
+        while let Some((frame, _)) = self.held.pop_front() {
             match scan(&frame, &self.limits) {
                 Scanned::Message(at) if at.kind == Kind::Request => {
                     let (id, method) = (at.id(&frame).to_owned(), at.raw_method(&frame));
