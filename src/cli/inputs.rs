@@ -3,7 +3,6 @@
 //! A pattern such as `recordings/*.acpr` matches each segment of a recording, and the last argument may
 //! be a filter.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,9 +71,7 @@ pub(super) fn distinct(words: &[PathBuf]) -> Result<Vec<PathBuf>, ExitCode> {
 /// The bytes of all segments of these recordings.
 pub(super) fn total_bytes(files: &[PathBuf]) -> u64 {
     let recordings = files.iter().filter_map(|file| Recording::of(file).ok());
-    let segments = recordings.flat_map(|recording| recording.segments);
-    let lengths = segments.filter_map(|segment| fs::metadata(segment).ok());
-    lengths.map(|data| data.len()).sum()
+    recordings.map(|recording| recording.bytes()).sum()
 }
 
 /// Whether an argument names a file, even one that does not exist.

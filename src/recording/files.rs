@@ -181,15 +181,20 @@ impl Recording {
                 Parsed::Invalid(_) => is_empty = false,
             }
         }
-        let length = |path| fs::metadata(path).map_or(0, |data| data.len());
-        let bytes: u64 = self.segments.iter().map(length).sum();
         // An incomplete line is not returned by the reader.
         let is_torn = || self.segments.iter().any(|path| begins_header(path));
-        match (is_empty, bytes) {
+        match (is_empty, self.bytes()) {
             (true, 0) => Err(NotRecording::Empty),
             (true, _) if is_torn() => Err(NotRecording::Empty),
             _ => Err(NotRecording::OtherFormat),
         }
+    }
+
+    /// The bytes of its files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let length = |path| fs::metadata(path).map_or(0, |data| data.len());
+        self.segments.iter().map(length).sum()
     }
 
     /// The first header that can be read.
