@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::event::{Header, RecordedEvent};
+use super::event::RecordedEvent;
 use super::exchanges::Exchanges;
 use super::filter::{DerivedFields, Field, Filter};
 use super::lint::{Finding, Linter};
+use super::parse::Parsed;
 
 /// The annotations of the events so far.
 #[derive(Debug, Default)]
@@ -36,10 +37,12 @@ impl Annotations {
         &self.exchanges
     }
 
-    /// Adds a header.
-    pub fn begin(&mut self, header: &Header) {
-        if let Some(linter) = &mut self.linter {
-            linter.begin(header);
+    /// Adds a line.
+    pub fn add_line(&mut self, line: &Parsed) {
+        match (line, &mut self.linter) {
+            (Parsed::Event(event), _) => self.add(event),
+            (Parsed::Header(header), Some(linter)) => linter.begin(header),
+            _ => {}
         }
     }
 

@@ -44,6 +44,7 @@ mod read;
 #[expect(clippy::indexing_slicing, reason = "positions it has found")]
 pub mod redact;
 mod seconds;
+mod summary;
 mod surrogates;
 mod tail;
 mod timestamp;
@@ -68,6 +69,7 @@ pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
 pub use peers::{peer_info, peer_name};
 pub use read::{Entry, SegmentReader};
+pub use summary::{Outage, Summary};
 pub use surrogates::{
     decode_bytes, encode_bytes, find_lone, join_halves, parse_json, show_halves, show_halves_json,
 };

@@ -3,7 +3,7 @@
 use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Entry, EventKind, Parsed, Recording, SegmentReader, SegmentSource, open};
+use super::{Entry, Parsed, Recording, SegmentReader, SegmentSource, open};
 
 /// A recording that may grow.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Tail {
                 ..
             }) = &entry
             {
-                self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
+                self.ended = event.is_end();
             }
             return Ok(entry);
         }

@@ -4,23 +4,22 @@ use std::io::{self, Read as _};
 
 use recording::{Entry, Recording, SegmentReader, open};
 
-/// Passes the lines in the first `most` (unpacked) bytes of a recording to `visit`, each with the
-/// index of its segment, until it returns false. Returns whether these were all.
+/// Passes the lines in the first `most` (unpacked) bytes of a recording to `visit` until it returns
+/// false. Returns whether these were all.
 ///
 /// # Errors
 /// A segment cannot be read.
 pub(super) fn each_line(
     recording: &Recording,
     most: u64,
-    mut visit: impl FnMut(u16, &Entry) -> bool,
+    mut visit: impl FnMut(&Entry) -> bool,
 ) -> io::Result<bool> {
     let mut left = most;
-    for (at, path) in recording.segments.iter().enumerate() {
-        let segment = u16::try_from(at).unwrap_or(u16::MAX);
+    for path in &recording.segments {
         let mut file = open(path)?;
         let mut lines = SegmentReader::new(file.source().take(left));
         for entry in lines.by_ref() {
-            if !visit(segment, &entry?) {
+            if !visit(&entry?) {
                 return Ok(false);
             }
         }

@@ -14,7 +14,7 @@ use jsonrpc::{Kind, Side};
 use recording::figures::{Figures, update_kind};
 use recording::lint::{Finding, RULES};
 use recording::{
-    Entry, EventKind, ExchangeAnswer, Exchanges, Header, Message, Parsed, RecordedEvent, View,
+    Entry, EventKind, ExchangeAnswer, Exchanges, Message, Parsed, RecordedEvent, Summary, View,
 };
 
 /// Maximum distance in items at which a translated message is listed after its original.
@@ -26,21 +26,11 @@ const MAX_NAMES: u16 = 2_000;
 /// All lines read so far, in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The header of the first segment.
-    pub(super) header: Option<Header>,
+    pub(super) summary: Summary,
     pub(super) items: Vec<Item>,
     /// The keys of all items, in order.
     pub(super) order: Vec<u64>,
     pub(super) turns: Vec<Turn>,
-    pub(super) outages: Vec<Outage>,
-    /// The outage of each side that is not over.
-    lost: [Option<usize>; 2],
-    pub(super) damaged: u64,
-    pub(super) errors: u64,
-    /// The recording has an end.
-    pub(super) ended: bool,
-    /// Its last line says that it continues in another file.
-    pub(super) rotated: bool,
     pub(super) findings: Findings,
     /// Items that changed after they were added, in the order of the changes.
     pub(super) revised: Vec<u32>,
@@ -111,9 +101,6 @@ pub(super) struct Turn {
     pub(super) first: Option<u64>,
 }
 
-/// A time without a connection: from, to (unless it is not over), the side that was lost.
-pub(super) type Outage = (u64, Option<u64>, Side);
-
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct TurnEnd {
@@ -154,22 +141,17 @@ impl Item {
 impl Index {
     /// Adds a line of a segment.
     pub(super) fn add(&mut self, segment: u16, entry: &Entry) {
-        let last = self.items.last().map_or((0, 0), |item| (item.n, item.t));
-        let (n, t, class) = match &entry.parsed {
-            Parsed::Header(header) => {
-                self.header.get_or_insert_with(|| (**header).clone());
-                return;
-            }
-            Parsed::Event(event) => (event.n, event.t.max(last.1), class(&event.kind)),
-            Parsed::Invalid(_) => (last.0, last.1, Class::Broken),
+        self.summary.add(&entry.parsed);
+        let (n, class) = match &entry.parsed {
+            Parsed::Header(_) => return,
+            Parsed::Event(event) => (event.n, class(&event.kind)),
+            Parsed::Invalid(_) => (self.items.last().map_or(0, |item| item.n), Class::Broken),
         };
-        self.errors += u64::from(class == Class::Error);
-        self.damaged += u64::from(class == Class::Broken);
         let at = self.items.len();
         self.items.push(Item {
             at: entry.at,
             n,
-            t,
+            t: self.summary.lasted,
             length: u32::try_from(entry.line.len()).unwrap_or(u32::MAX),
             run: 1,
             segment,
@@ -230,7 +212,7 @@ impl Index {
     pub(super) fn buckets(&self, count: usize) -> [Vec<u32>; 4] {
         let mut buckets = [(); 4].map(|()| vec![0; count]);
         let [to_agent, to_client, errors, others] = &mut buckets;
-        let whole = self.length().saturating_add(1);
+        let whole = self.summary.lasted.saturating_add(1);
         for item in &self.items {
             let bucket = match item.class {
                 Class::ToAgent => &mut *to_agent,
@@ -246,11 +228,6 @@ impl Index {
             }
         }
         buckets
-    }
-
-    /// Microseconds from the beginning to the last event.
-    pub(super) fn length(&self) -> u64 {
-        self.items.last().map_or(0, |item| item.t)
     }
 
     /// Adds findings among the first `checked` items, and those that hold if there are no more items
@@ -286,11 +263,6 @@ impl Index {
     }
 
     fn update(&mut self, at: usize, event: &RecordedEvent) {
-        self.ended = matches!(event.kind, EventKind::End { rotated: false, .. });
-        self.rotated = matches!(event.kind, EventKind::End { rotated: true, .. });
-        if let EventKind::Link { side, event, .. } = &event.kind {
-            self.track_outage(*side, event);
-        }
         match &event.kind {
             EventKind::Passed(forwarded) => {
                 let from = self.item_of(forwarded.first);
@@ -369,18 +341,6 @@ impl Index {
                 };
                 self.runs.insert(edge, run);
             }
-        }
-    }
-
-    fn track_outage(&mut self, side: Side, event: &str) {
-        let t = self.length();
-        let lost = side.of_mut(&mut self.lost);
-        if let Some((_, until, _)) = lost.take().and_then(|open| self.outages.get_mut(open)) {
-            *until = Some(t);
-        }
-        if event == "lost" {
-            *lost = Some(self.outages.len());
-            self.outages.push((t, None, side));
         }
     }
 

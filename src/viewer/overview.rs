@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::bounded::each_line;
-use super::index::Index;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
 use jsonrpc::{Kind, Side};
 use panics::{self, Place};
-use recording::lint::Linter;
+use recording::lint::{Linter, Severity};
 use recording::{
-    Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, peer_name, unix_micros,
+    Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, Summary, peer_name,
+    unix_micros,
 };
 
 /// Bytes of a recording that are read for its row, and for its header alone.
@@ -107,11 +107,11 @@ struct Row {
 /// What is known of a recording that was read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Facts {
-    turns: usize,
+    turns: u64,
     errors: u64,
-    findings: Value,
-    /// The worst severity among the findings.
-    severity: Value,
+    findings: usize,
+    /// The worst among the findings.
+    severity: Option<Severity>,
     /// Microseconds.
     length: u64,
     /// It is longer than what was read.
@@ -289,15 +289,14 @@ impl Row {
 
     /// Reads its recording.
     fn read(&mut self, recording: &Recording) {
-        let (mut index, mut linter) = (Index::default(), Linter::default());
-        let (mut findings, mut names) = (Vec::new(), [None, None]);
-        let mut misfit = None;
-        let whole = each_line(recording, MAX_READ, |segment, entry| {
-            index.add(segment, entry);
+        let (mut summary, mut linter) = (Summary::default(), Linter::default());
+        let (mut names, mut misfit) = ([None, None], None);
+        let whole = each_line(recording, MAX_READ, |entry| {
+            summary.add(&entry.parsed);
             match &entry.parsed {
                 Parsed::Header(header) => linter.begin(header),
                 Parsed::Event(event) => {
-                    findings.extend(linter.add(event));
+                    linter.add(event);
                     note_name(&mut names, event);
                 }
                 Parsed::Invalid(fault) => {
@@ -310,18 +309,15 @@ impl Row {
             }
             true
         });
-        let began = index
-            .header
-            .as_ref()
-            .map_or(self.time, |header| header.began);
+        let header = summary.header.as_ref();
+        let began = header.map_or(self.time, |header| header.began);
         let last = recording.segments.last();
-        self.writing = !index.ended && last.is_some_and(|last| is_written(last, began));
-        let provisional = match self.writing {
-            true => Vec::new(),
-            false => linter.unanswered(),
+        self.writing = !summary.has_ended() && last.is_some_and(|last| is_written(last, began));
+        let findings = match self.writing {
+            true => linter.findings().to_vec(),
+            false => linter.end(),
         };
-        index.set_findings(findings, provisional, index.items.len());
-        if let Some(header) = &index.header {
+        if let Some(header) = header {
             self.begin(header);
             // Strings may have been replaced by their lengths.
             if matches!(header.redaction.mode.as_str(), "full" | "default") {
@@ -331,8 +327,8 @@ impl Row {
                 }
             }
         }
-        let is_recording = index.header.is_some() || index.damaged < index.items.len() as u64;
-        self.fault = match (&whole, index.damaged) {
+        let is_recording = header.is_some() || summary.events > 0;
+        self.fault = match (&whole, summary.damaged) {
             (Err(error), _) => Some(error.to_string()),
             (_, 0) if is_recording || self.writing => None,
             (Ok(true), 0) => Some(NotRecording::Empty.to_string()),
@@ -341,13 +337,12 @@ impl Row {
             (_, 1) => Some("1 damaged line".to_owned()),
             (_, damaged) => Some(format!("{damaged} damaged lines")),
         };
-        let mut lint = index.findings.summary();
         self.facts = is_recording.then(|| Facts {
-            turns: index.turns.len(),
-            errors: index.errors,
-            findings: lint.get_mut("total").map_or(Value::Null, Value::take),
-            severity: (lint.pointer_mut("/rules/0/severity")).map_or(Value::Null, Value::take),
-            length: index.length(),
+            turns: summary.turns,
+            errors: summary.errors,
+            findings: findings.len(),
+            severity: findings.iter().map(|finding| finding.rule.severity).max(),
+            length: summary.lasted,
             partial: whole.is_ok_and(|whole| !whole),
         });
     }
@@ -383,7 +378,7 @@ fn stamp(recording: &Recording) -> Stamp {
 /// The header, if it is where it should be.
 fn header(recording: &Recording) -> Option<Header> {
     let mut found = None;
-    let _ = each_line(recording, MAX_HEAD, |_, entry| {
+    let _ = each_line(recording, MAX_HEAD, |entry| {
         if let Parsed::Header(header) = &entry.parsed {
             found = Some((**header).clone());
         }

@@ -98,7 +98,8 @@ fn add(content: &Content, tail: &mut Tail, lines: &[(u16, Entry)]) -> io::Result
     for (segment, entry) in lines {
         index.add(*segment, entry);
     }
-    let began = index.header.as_ref().map_or(0, |header| header.began);
+    let header = index.summary.header.as_ref();
+    let began = header.map_or(0, |header| header.began);
     // The index stays locked, so that it and the progress are of the same moment.
     content.progress.send_if_modified(|progress| {
         // If it is complete, this is checked again only after it has grown.

@@ -136,28 +136,29 @@ pub(super) fn state(recording: &OpenRecording) -> Value {
     let few = index.turns.len() <= BUCKETS;
     let spans = index.turns.iter().filter(|_| few);
     let spans = spans.map(|turn| json!([turn.t, turn.end.map(|end| end.t)]));
+    let summary = &index.summary;
     // The longest.
-    let mut outages = index.outages.clone();
-    outages.sort_by_key(|(from, to, _)| Reverse(to.unwrap_or(index.length()) - from));
+    let mut outages = summary.outages.clone();
+    outages.sort_by_key(|(from, to, _)| Reverse(to.unwrap_or(summary.lasted) - from));
     outages.truncate(BUCKETS);
     json!({
         "name": recording.name,
-        "header": index.header.as_ref().map(header),
+        "header": summary.header.as_ref().map(header),
         "revision": progress.revision,
         "bytes": progress.bytes,
         "total": progress.total,
         "error": progress.error,
         "events": index.items.len(),
         "turns": index.turns.len(),
-        "errors": index.errors,
-        "damaged": index.damaged,
-        "ended": index.ended,
-        "rotated": index.rotated,
+        "errors": summary.errors,
+        "damaged": summary.damaged,
+        "ended": summary.has_ended(),
+        "rotated": summary.rotated == Some(true),
         "versions": {"client": index.schema(Side::Client).version(), "agent": index.schema(Side::Agent).version()},
         // Before anything is read, nothing is known.
         "writing": progress.total > 0 && progress.bytes >= progress.total && !progress.complete,
         "path": recording.path.to_string_lossy(),
-        "duration": index.length(),
+        "duration": summary.lasted,
         "lint": index.findings.summary(),
         "spans": spans.collect::<Vec<_>>(),
         "outages": outages,

@@ -69,18 +69,14 @@ fn matches(
         !lines.is_multiple_of(STEP) || is_wanted()
     };
     if is_derived {
-        each_line(recording, MAX_READ, |_, entry| {
-            match &entry.parsed {
-                Parsed::Header(header) => annotations.begin(header),
-                Parsed::Event(event) => annotations.add(event),
-                Parsed::Invalid(_) => {}
-            }
+        each_line(recording, MAX_READ, |entry| {
+            annotations.add_line(&entry.parsed);
             goes_on()
         })?;
         annotations.end();
     }
     let mut count = 0;
-    let whole = each_line(recording, MAX_READ, |_, entry| {
+    let whole = each_line(recording, MAX_READ, |entry| {
         if let Parsed::Event(event) = &entry.parsed
             && !matches!(event.kind, EventKind::Passed(_))
         {

@@ -9,7 +9,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices};
 use super::bounded::each_line;
 use jsonrpc::{Kind, Side};
 use recording::canonical::{Pair, Step, Steps, side_by_side};
-use recording::{Header, Parsed, RecordedEvent, Recording, View, ViewFilter, patch};
+use recording::{Parsed, RecordedEvent, Recording, Summary, View, ViewFilter, patch};
 
 /// Maximum bytes of each recording.
 const MAX_READ: u64 = 64 << 20;
@@ -63,15 +63,12 @@ pub(super) fn compare(left: &Recording, right: &Recording) -> io::Result<Value> 
 /// The header of a recording, and its steps as its client saw them.
 fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
     let mut view = ViewFilter::new_empty(View::At(Side::Client));
-    let (mut events, mut header): (Vec<RecordedEvent>, Option<Header>) = (Vec::new(), None);
-    let whole = each_line(recording, MAX_READ, |_, entry| {
-        match &entry.parsed {
-            Parsed::Event(event) => {
-                view.add(event);
-                events.push((**event).clone());
-            }
-            Parsed::Header(first) => drop(header.get_or_insert_with(|| (**first).clone())),
-            Parsed::Invalid(_) => {}
+    let (mut events, mut summary) = (Vec::<RecordedEvent>::new(), Summary::default());
+    let whole = each_line(recording, MAX_READ, |entry| {
+        summary.add(&entry.parsed);
+        if let Parsed::Event(event) = &entry.parsed {
+            view.add(event);
+            events.push((**event).clone());
         }
         true
     })?;
@@ -84,7 +81,7 @@ fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
         );
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
-    if !events.last().is_some_and(RecordedEvent::is_end) {
+    if !summary.has_ended() {
         view.set_open();
     }
     let (mut steps, mut order) = (Steps::default(), view.in_order());
@@ -92,7 +89,7 @@ fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
         order.push(event, |event| steps.add(&view, event));
     }
     order.end(|event| steps.add(&view, event));
-    let began = header.map(|header| header.began);
+    let began = summary.header.map(|header| header.began);
     let shown = json!({"name": recording.name, "began": began});
     let mut steps = steps.finish();
     steps.iter_mut().for_each(Step::forget_counts);

@@ -1,23 +1,20 @@
 //! `acp-relay inspect ls`: the recordings in folders.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::select::{recording, report_unreadable};
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::local_time::local_time;
 use crate::cli::recordings::{home, is_name};
-use crate::cli::text::{Paint, Tone, duration, seconds, size};
-use jsonrpc::{Kind, printable};
-use recording::rfc3339;
-use recording::{Parsed, RecordedEvent, Recording, recordings};
+use crate::cli::text::{Paint, Tone, duration, size};
+use jsonrpc::printable;
+use recording::{Header, Recording, Summary, recordings, rfc3339};
 
 /// The arguments of `inspect ls`.
 #[derive(Debug, Default, Args)]
@@ -38,26 +35,12 @@ const HEADING: &str = "   lasted turns errors  events       size  agent";
 /// The width of the column of names, and the most that it grows to for longer ones.
 const NAMES: std::ops::Range<usize> = 26..72;
 
-/// The summary of a recording.
-#[derive(Default, Serialize)]
-struct Summary<'r> {
-    name: &'r str,
-    segments: &'r [PathBuf],
-    id: String,
-    began: String,
-    #[serde(skip)]
-    began_micros: u64,
-    #[serde(serialize_with = "seconds")]
-    lasted: u64,
-    client: String,
-    agent: String,
-    redact: String,
-    events: u64,
-    turns: u64,
-    errors: u64,
+/// A row of the list.
+struct Row<'r> {
+    recording: &'r Recording,
     bytes: u64,
-    ended: bool,
-    damaged: u64,
+    header: Header,
+    summary: Summary,
 }
 
 /// Runs the subcommand.
@@ -108,13 +91,13 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
         output.line(paint.tone(Tone::Strong, &heading));
     }
     for recording in &found {
-        let summary = Summary::of(recording);
+        let row = Row::of(recording);
         output.line(match json {
-            true => json!(summary).to_string(),
+            true => row.json().to_string(),
             false => {
-                let seconds = summary.began_micros / 1_000_000;
+                let seconds = row.header.began / 1_000_000;
                 let began = output.columns().map(|_| local_time(seconds) + "  ");
-                let line = began.unwrap_or_default() + &summary.line(width);
+                let line = began.unwrap_or_default() + &row.line(width);
                 paint.line(0, None, &line)
             }
         });
@@ -126,63 +109,59 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
     failed.unwrap_or(done)
 }
 
-impl<'r> Summary<'r> {
+impl<'r> Row<'r> {
     fn of(recording: &'r Recording) -> Self {
-        let mut summary = Self {
-            name: &recording.name,
-            segments: &recording.segments,
-            began: rfc3339(0),
-            ..Self::default()
-        };
-        let sizes = recording.segments.iter().map(fs::metadata);
-        summary.bytes = sizes.map(|data| data.map_or(0, |data| data.len())).sum();
-        for (at, entry) in recording.entries().enumerate() {
-            match entry.map(|(_, entry)| entry.parsed) {
-                Ok(Parsed::Header(header)) if at == 0 => {
-                    summary.id = header.id;
-                    summary.began = rfc3339(header.began);
-                    summary.began_micros = header.began;
-                    summary.client = header.client.name;
-                    summary.agent = header.agent.name;
-                    summary.redact = header.redaction.mode;
-                }
-                Ok(Parsed::Header(_)) => {}
-                Err(_) | Ok(Parsed::Invalid(_)) => summary.damaged += 1,
-                Ok(Parsed::Event(event)) => summary.add(&event),
+        let mut summary = Summary::default();
+        for entry in recording.entries() {
+            match entry {
+                Ok((_, entry)) => summary.add(&entry.parsed),
+                Err(_) => summary.damaged += 1,
             }
         }
-        summary
+        Self {
+            recording,
+            bytes: recording.bytes(),
+            header: summary.header.take().unwrap_or_default(),
+            summary,
+        }
     }
 
-    fn add(&mut self, event: &RecordedEvent) {
-        self.events += 1;
-        self.lasted = event.t;
-        self.ended = event.is_end();
-        if let Some(message) = event.message()
-            && message.is_received()
-        {
-            let is_prompt = message.kind == Some(Kind::Request)
-                && message.method.as_deref() == Some("session/prompt");
-            self.turns += u64::from(is_prompt);
-            self.errors += u64::from(message.kind == Some(Kind::Error));
-        }
+    fn json(&self) -> Value {
+        let (header, summary) = (&self.header, &self.summary);
+        json!({
+            "name": self.recording.name,
+            "segments": self.recording.segments,
+            "id": header.id,
+            "began": rfc3339(header.began),
+            "lasted": summary.lasted as f64 / 1e6,
+            "client": header.client.name,
+            "agent": header.agent.name,
+            "redact": header.redaction.mode,
+            "events": summary.events,
+            "turns": summary.turns,
+            "errors": summary.received_errors,
+            "bytes": self.bytes,
+            "ended": summary.has_ended(),
+            "damaged": summary.damaged,
+        })
     }
 
     fn line(&self, width: usize) -> String {
+        let summary = &self.summary;
         let mut line = format!(
             "{:<width$}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
-            printable(self.name.as_bytes()),
-            duration(self.lasted),
-            self.turns,
-            self.errors,
-            self.events,
+            printable(self.recording.name.as_bytes()),
+            duration(summary.lasted),
+            summary.turns,
+            summary.received_errors,
+            summary.events,
             size(self.bytes),
-            printable(self.agent.as_bytes()),
+            printable(self.header.agent.name.as_bytes()),
         );
-        if !self.ended {
+        if !summary.has_ended() {
             line.push_str("  (not ended)");
         }
-        if self.damaged > 0 {
+        if summary.damaged > 0 {
             line.push_str("  (damaged: see `inspect verify`)");
         }
         line

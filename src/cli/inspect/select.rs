@@ -15,7 +15,7 @@ use crate::cli::text::{Paint, Tone};
 use jsonrpc::{Choice, Side, printable};
 use recording::filter::{Field, Filter};
 use recording::{
-    Annotations, Entry, EventKind, Header, NotRecording, Parsed, RecordedEvent, Recording, View,
+    Annotations, Entry, Header, NotRecording, Parsed, RecordedEvent, Recording, Summary, View,
     ViewFilter,
 };
 
@@ -39,8 +39,7 @@ pub(super) struct OpenSelection<'a> {
     pub(super) view: ViewFilter,
     /// Whether there are messages received from the client, and from the agent.
     pub(super) received: [bool; 2],
-    /// If the last event is an end, whether the recording continues in another file.
-    pub(super) rotated: Option<bool>,
+    pub(super) summary: Summary,
     pub(super) annotations: Annotations,
 }
 
@@ -158,25 +157,19 @@ impl Selection {
     pub(super) fn open(&self, mut view: ViewFilter) -> Result<OpenSelection<'_>, ExitCode> {
         let recording = recording(&self.file)?;
         let mut annotations = Annotations::for_filter(self.filter.as_ref());
-        let (mut received, mut rotated) = ([false; 2], None);
+        let (mut received, mut summary) = ([false; 2], Summary::default());
         for entry in entries(&self.file, &recording) {
-            match entry?.parsed {
-                Parsed::Event(event) => {
-                    rotated = match event.kind {
-                        EventKind::End { rotated, .. } => Some(rotated),
-                        _ => None,
-                    };
-                    view.add(&event);
-                    annotations.add(&event);
-                    if let Some(message) = event.message() {
-                        received[message.edge as usize] |= message.is_received();
-                    }
+            let line = entry?.parsed;
+            summary.add(&line);
+            annotations.add_line(&line);
+            if let Parsed::Event(event) = line {
+                view.add(&event);
+                if let Some(message) = event.message() {
+                    received[message.edge as usize] |= message.is_received();
                 }
-                Parsed::Header(header) => annotations.begin(&header),
-                Parsed::Invalid(_) => {}
             }
         }
-        if rotated != Some(false) {
+        if !summary.has_ended() {
             view.set_open();
         }
         annotations.end();
@@ -185,7 +178,7 @@ impl Selection {
             recording,
             view,
             received,
-            rotated,
+            summary,
             annotations,
         })
     }
@@ -222,20 +215,16 @@ impl OpenSelection<'_> {
     /// Visits all that the recording holds, its events in the order of the view; then reports
     /// damaged lines.
     pub(super) fn each_in_order(&self, mut visit: impl FnMut(Part<'_>)) -> Result<(), ExitCode> {
-        let mut damaged = 0_u64;
         let mut order = self.view.in_order();
         for entry in self.entries() {
             match entry?.parsed {
                 Parsed::Header(header) => visit(Part::Header(&header)),
                 Parsed::Event(event) => order.push(*event, |event| visit(Part::Event(event))),
-                Parsed::Invalid(_) => {
-                    damaged += 1;
-                    visit(Part::Damaged);
-                }
+                Parsed::Invalid(_) => visit(Part::Damaged),
             }
         }
         order.end(|event| visit(Part::Event(event)));
-        let lines = match damaged {
+        let lines = match self.summary.damaged {
             0 => return Ok(()),
             1 => "1 damaged line was".to_owned(),
             more => format!("{more} damaged lines were"),

@@ -79,7 +79,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode, ExitCode> {
         if !any_selected {
             note("acp-relay: no event matches the filter");
         }
-        match opened.rotated {
+        match opened.summary.rotated {
             Some(false) => {}
             Some(true) => {
                 note("acp-relay: the recording continues in a file that does not exist (yet)");
@@ -156,21 +156,17 @@ fn print_growing(args: &Follow, recording: Recording, printer: &mut Printer) -> 
             continue;
         };
         idle = 0;
-        match &entry.parsed {
-            Parsed::Header(header) => annotations.begin(header),
-            Parsed::Event(event) => {
-                if let Some(filter) = filter {
-                    annotations.add(event);
-                    let mut facts = annotations.derived(event.n);
-                    let known = || printer.exchanges.duration(event.n);
-                    facts.duration = facts.duration.or_else(known);
-                    if !filter.matches(event, facts) {
-                        printer.exchanges.add(event);
-                        continue;
-                    }
+        if let Some(filter) = filter {
+            annotations.add_line(&entry.parsed);
+            if let Parsed::Event(event) = &entry.parsed {
+                let mut facts = annotations.derived(event.n);
+                let known = || printer.exchanges.duration(event.n);
+                facts.duration = facts.duration.or_else(known);
+                if !filter.matches(event, facts) {
+                    printer.exchanges.add(event);
+                    continue;
                 }
             }
-            Parsed::Invalid(_) => {}
         }
         let Some(recent) = &mut backlog else {
             printer.entry(entry);

@@ -14,7 +14,9 @@ use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
 use jsonrpc::{Kind, Side};
 use recording::figures::{self, Durations, Figures, ToolCall};
-use recording::{EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json};
+use recording::{
+    EventKind, Exchanges, Message, RecordedEvent, Summary, View, ViewFilter, parse_json,
+};
 
 /// Maximum width of a line of counts.
 const WIDTH: usize = 78;
@@ -78,11 +80,10 @@ struct Statistics {
     file: String,
     #[serde(skip)]
     conversation: Exchanges,
-    /// When each side was lost, if it is.
-    #[serde(skip)]
-    lost: [Option<u64>; 2],
     #[serde(skip)]
     figures: Figures,
+    #[serde(skip)]
+    summary: Summary,
 }
 
 /// How often each name occurs.
@@ -195,8 +196,9 @@ impl Statistics {
         stats.first_update = figures.first_updates;
         (stats.turns, stats.permission) = (figures.turns, figures.permission);
         stats.slowest = figures.slowest;
-        for side in [Side::Client, Side::Agent] {
-            stats.link_changed(side, "end", stats.lasted);
+        stats.lasted = stats.summary.lasted;
+        for (from, to, _) in &stats.summary.outages {
+            stats.outages.push(to.unwrap_or(stats.lasted) - from);
         }
         Ok(stats)
     }
@@ -297,29 +299,18 @@ impl Statistics {
     }
 
     fn count(&mut self, event: &RecordedEvent, view: View) {
-        let t = event.t;
-        self.lasted = self.lasted.max(t);
+        self.summary.add_event(event);
         match &event.kind {
             EventKind::Message(message) => self.message(event, message, view),
             EventKind::Stderr(body) => self.stderr_bytes += body.len(),
             EventKind::Note { name, .. } => count(&mut self.notes, name),
             EventKind::Link { side, event, .. } => {
                 count(&mut self.links, &format!("{side} {event}"));
-                self.link_changed(*side, event, t);
             }
             EventKind::Process { event, .. } => count(&mut self.links, &format!("process {event}")),
             EventKind::Gap { events, .. } => self.missing_events += events,
             _ => {}
         }
-    }
-
-    fn link_changed(&mut self, side: Side, event: &str, t: u64) {
-        let lost = &mut self.lost[side as usize];
-        let lasted = lost.take().map(|lost| t.saturating_sub(lost));
-        lasted
-            .into_iter()
-            .for_each(|lasted| self.outages.push(lasted));
-        *lost = (event == "lost").then_some(t);
     }
 
     fn message(&mut self, event: &RecordedEvent, message: &Message, view: View) {

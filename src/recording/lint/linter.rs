@@ -138,6 +138,12 @@ impl Linter {
         changed
     }
 
+    /// The findings so far.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// All findings, in the order of their events. Open requests are unanswered.
     #[must_use]
     pub fn end(mut self) -> Vec<Finding> {
