@@ -8,8 +8,8 @@ use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use super::bounded::each_line;
 use jsonrpc::{Kind, Side};
-use recording::canonical::{Pair, Step, Steps, side_by_side};
-use recording::{Parsed, RecordedEvent, Recording, Summary, View, ViewFilter, patch};
+use recording::canonical::{Pair, Step, side_by_side, steps};
+use recording::{RecordedEvent, Recording, View, patch};
 
 /// Maximum bytes of each recording.
 const MAX_READ: u64 = 64 << 20;
@@ -62,14 +62,9 @@ pub(super) fn compare(left: &Recording, right: &Recording) -> io::Result<Value> 
 
 /// The header of a recording, and its steps as its client saw them.
 fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
-    let mut view = ViewFilter::new_empty(View::At(Side::Client));
-    let (mut events, mut summary) = (Vec::<RecordedEvent>::new(), Summary::default());
+    let mut events: Vec<RecordedEvent> = Vec::new();
     let whole = each_line(recording, MAX_READ, |entry| {
-        summary.add(&entry.parsed);
-        if let Parsed::Event(event) = &entry.parsed {
-            view.add(event);
-            events.push((**event).clone());
-        }
+        events.extend(entry.parsed.event().cloned());
         true
     })?;
     if !whole {
@@ -81,17 +76,9 @@ fn load(recording: &Recording) -> io::Result<(Value, Vec<Step>)> {
         );
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
-    if !summary.has_ended() {
-        view.set_open();
-    }
-    let (mut steps, mut order) = (Steps::default(), view.in_order());
-    for event in events {
-        order.push(event, |event| steps.add(&view, event));
-    }
-    order.end(|event| steps.add(&view, event));
-    let began = summary.header.map(|header| header.began);
+    let began = recording.header().map(|header| header.began);
     let shown = json!({"name": recording.name, "began": began});
-    let mut steps = steps.finish();
+    let mut steps = steps(View::At(Side::Client), &events);
     steps.iter_mut().for_each(Step::forget_counts);
     Ok((shown, steps))
 }

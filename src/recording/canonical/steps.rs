@@ -80,7 +80,10 @@ struct RequestInfo {
 /// The steps of a conversation in `view`.
 #[must_use]
 pub fn steps(view: View, events: &[RecordedEvent]) -> Vec<Step> {
-    let filter = ViewFilter::new(view, events);
+    let mut filter = ViewFilter::new(view, events);
+    if !events.last().is_some_and(RecordedEvent::is_end) {
+        filter.set_open();
+    }
     let mut steps = Steps::default();
     let mut order = filter.in_order();
     for event in events {
