@@ -1,5 +1,5 @@
-//! Durations of a conversation: from requests to answers by method, of turns, to the first update of
-//! each turn, and of the slowest tool calls.
+//! The messages of a conversation by method, and durations: from requests to answers, of turns, to the
+//! first update of each turn, and of the slowest tool calls.
 //!
 //! They are collected event by event from one view of a recording, so that it can grow.
 
@@ -26,11 +26,11 @@ const TITLE: usize = 120;
 #[derive(Clone, Debug, Default)]
 pub struct Durations(Vec<u64>);
 
-/// The durations of a conversation so far.
+/// The figures of a conversation so far.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// From requests to answers, by the calling side and the method.
-    pub methods: BTreeMap<(&'static str, String), Durations>,
+    /// By the calling side and the method.
+    pub methods: BTreeMap<(&'static str, String), MethodFigures>,
     /// Of turns.
     pub turns: Durations,
     /// How long requests for permission waited.
@@ -43,6 +43,21 @@ pub struct Figures {
     open_prompts: BTreeMap<String, (u64, u64)>,
     /// Those that have not ended, by session and id, with the times at which they began.
     open_tools: HashMap<(String, String), (u64, ToolCall)>,
+}
+
+/// The messages of a method.
+#[derive(Clone, Debug, Default)]
+pub struct MethodFigures {
+    /// The number of requests.
+    pub requests: u64,
+    /// The number of notifications.
+    pub notifications: u64,
+    /// The number of answers that are errors.
+    pub errors: u64,
+    /// From requests to their answers.
+    pub took: Durations,
+    /// The bytes of all of them.
+    pub bytes: u64,
 }
 
 /// A tool call.
@@ -135,10 +150,18 @@ impl Figures {
             .and_then(|asked| asked.session.as_deref())
             .or(message.session.as_deref())
             .unwrap_or_default();
+        let key = (caller.name(), method.to_owned());
+        let of_method = self.methods.entry(key).or_default();
+        of_method.bytes += message.body.len();
+        match kind {
+            Kind::Request => of_method.requests += 1,
+            Kind::Notification => of_method.notifications += 1,
+            Kind::Result => {}
+            Kind::Error => of_method.errors += 1,
+        }
         if kind.is_answer() {
             let took = event.t.saturating_sub(asked?.requested_at);
-            let key = (caller.name(), method.to_owned());
-            self.methods.entry(key).or_default().push(took);
+            of_method.took.push(took);
             match (caller, method) {
                 (Side::Client, "session/prompt") => {
                     self.open_prompts.remove(session);

@@ -310,8 +310,12 @@ fn duration_of(item: &Item, exchange: &Exchange) -> Option<u64> {
 pub(super) fn figures(recording: &OpenRecording) -> Value {
     let index = recording.content.index();
     let figures = &index.figures;
-    let methods = figures.methods.iter().map(|((from, method), times)| {
-        json!({"from": from, "method": method, "took": times.json(Value::from)})
+    let answered = figures
+        .methods
+        .iter()
+        .filter(|(_, own)| own.took.count() > 0);
+    let methods = answered.map(|((from, method), own)| {
+        json!({"from": from, "method": method, "took": own.took.json(Value::from)})
     });
     let turns = index.turns.iter().zip(1..);
     let turns = turns.filter_map(|(turn, number): (_, usize)| Some((turn.first?, turn.n, number)));

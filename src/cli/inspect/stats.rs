@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::select::{self, Part, Recordings, Selection};
 use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
+use crate::cli::text::{Paint, Tone, duration, excerpt, size};
 use jsonrpc::{Kind, Side};
-use recording::figures::{self, Durations, Figures, ToolCall};
+use recording::figures::{self, Durations, Figures, MethodFigures};
 use recording::{
     EventKind, Exchanges, Message, RecordedEvent, Summary, View, ViewFilter, parse_json,
 };
@@ -45,45 +45,26 @@ pub(super) struct Stats {
 }
 
 /// Statistics of a conversation.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 struct Statistics {
-    #[serde(serialize_with = "seconds")]
-    lasted: u64,
+    summary: Summary,
+    figures: Figures,
+    conversation: Exchanges,
     /// What the client sent, and what the agent sent.
     client: Traffic,
     agent: Traffic,
-    #[serde(serialize_with = "percentiles")]
-    turns: Durations,
     /// Stop reasons of turns.
     stop_reasons: Counts,
-    #[serde(serialize_with = "percentiles")]
-    first_update: Durations,
-    #[serde(serialize_with = "percentiles")]
-    permission: Durations,
-    /// By the calling side, and the method.
-    #[serde(serialize_with = "values")]
-    methods: BTreeMap<(&'static str, String), Method>,
-    /// The slowest tool calls.
-    #[serde(serialize_with = "tool_calls")]
-    slowest: Vec<ToolCall>,
     /// Kinds of `session/update`.
     updates: Counts,
     rules: Counts,
     notes: Counts,
     links: Counts,
     /// Times without a connection of a side.
-    #[serde(serialize_with = "percentiles")]
     outages: Durations,
     noise: u64,
     stderr_bytes: u64,
     missing_events: u64,
-    file: String,
-    #[serde(skip)]
-    conversation: Exchanges,
-    #[serde(skip)]
-    figures: Figures,
-    #[serde(skip)]
-    summary: Summary,
 }
 
 /// How often each name occurs.
@@ -96,29 +77,13 @@ struct Traffic {
     bytes: u64,
 }
 
-/// Statistics of a method.
-#[derive(Debug, Default, Serialize)]
-struct Method {
-    from: &'static str,
-    method: String,
-    requests: u64,
-    notifications: u64,
-    errors: u64,
-    unanswered: u64,
-    /// From the request to the answer.
-    #[serde(serialize_with = "percentiles")]
-    took: Durations,
-    /// Of requests, notifications and answers.
-    bytes: u64,
-}
-
 /// Runs the subcommand.
 pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
     let mut recordings = Recordings::of(args.sources.read()?);
     recordings.each(|to, selection| {
         let stats = Statistics::of(selection, args.at)?;
         if args.json {
-            to.output.line(json!(stats).to_string());
+            to.output.line(stats.json(selection).to_string());
             return Ok(());
         }
         to.head(selection);
@@ -135,22 +100,6 @@ fn columns(times: &Durations) -> String {
     let [p50, _, p99, max] = times.percentiles();
     let column = |micros: Option<u64>| format!("{:>10}", micros.map(duration).unwrap_or_default());
     [p50, p99, max].map(column).concat()
-}
-
-fn percentiles<S: Serializer>(times: &Durations, to: S) -> Result<S::Ok, S::Error> {
-    let seconds = |micros| (micros as f64 / 1e6).into();
-    times.json(seconds).serialize(to)
-}
-
-fn tool_calls<S: Serializer>(calls: &[ToolCall], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(calls.iter().map(|call| {
-        let lasted = call.lasted as f64 / 1e6;
-        json!({"n": call.n, "id": call.id, "title": call.title, "lasted": lasted})
-    }))
-}
-
-fn values<K, V: Serialize, S: Serializer>(map: &BTreeMap<K, V>, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(map.values())
 }
 
 /// `name count, name count`, in lines.
@@ -175,10 +124,7 @@ impl Statistics {
     /// Of the selected messages in a view.
     fn of(selection: &Selection, view: View) -> Result<Self, ExitCode> {
         let opened = selection.open(ViewFilter::new_empty(view))?;
-        let mut stats = Self {
-            file: selection.file.display().to_string(),
-            ..Self::default()
-        };
+        let mut stats = Self::default();
         opened.each(|part, in_view| {
             if let Part::Event(event) = part {
                 stats.count_rules(event);
@@ -187,20 +133,51 @@ impl Statistics {
                 }
             }
         })?;
-        let mut figures = std::mem::take(&mut stats.figures);
-        for (key, method) in &mut stats.methods {
-            method.took = figures.methods.remove(key).unwrap_or_default();
-            let answered = method.took.count() as u64;
-            method.unanswered = method.requests.saturating_sub(answered);
-        }
-        stats.first_update = figures.first_updates;
-        (stats.turns, stats.permission) = (figures.turns, figures.permission);
-        stats.slowest = figures.slowest;
-        stats.lasted = stats.summary.lasted;
+        let lasted = stats.summary.lasted;
         for (from, to, _) in &stats.summary.outages {
-            stats.outages.push(to.unwrap_or(stats.lasted) - from);
+            stats.outages.push(to.unwrap_or(lasted) - from);
         }
         Ok(stats)
+    }
+
+    fn json(&self, selection: &Selection) -> Value {
+        let times = |times: &Durations| times.json(seconds);
+        let methods = self.figures.methods.iter().map(|((from, method), own)| {
+            json!({
+                "from": from,
+                "method": method,
+                "requests": own.requests,
+                "notifications": own.notifications,
+                "errors": own.errors,
+                "unanswered": unanswered(own),
+                "took": times(&own.took),
+                "bytes": own.bytes,
+            })
+        });
+        let slowest = self.figures.slowest.iter().map(|call| {
+            let lasted = seconds(call.lasted);
+            json!({"n": call.n, "id": call.id, "title": call.title, "lasted": lasted})
+        });
+        json!({
+            "lasted": seconds(self.summary.lasted),
+            "client": self.client,
+            "agent": self.agent,
+            "turns": times(&self.figures.turns),
+            "stop_reasons": self.stop_reasons,
+            "first_update": times(&self.figures.first_updates),
+            "permission": times(&self.figures.permission),
+            "methods": methods.collect::<Vec<_>>(),
+            "slowest": slowest.collect::<Vec<_>>(),
+            "updates": self.updates,
+            "rules": self.rules,
+            "notes": self.notes,
+            "links": self.links,
+            "outages": times(&self.outages),
+            "noise": self.noise,
+            "stderr_bytes": self.stderr_bytes,
+            "missing_events": self.missing_events,
+            "file": selection.file.display().to_string(),
+        })
     }
 
     /// The statistics as text.
@@ -209,32 +186,29 @@ impl Statistics {
         let strong = |text: &str| paint.tone(Tone::Strong, text);
         let sent = |sent: &Traffic| format!("{} messages, {}", sent.frames, size(sent.bytes));
         let (client, agent) = (sent(&self.client), sent(&self.agent));
-        let lasted = duration(self.lasted);
+        let lasted = duration(self.summary.lasted);
         let mut lines = vec![
             format!("{lasted}: client {client}; agent {agent}"),
             String::new(),
         ];
         lines.push(strong(&format!("{:<42}{:>6}{TIMES}", "", "count")));
         for (name, times) in [
-            ("turn", &self.turns),
-            ("first update of a turn", &self.first_update),
-            ("wait for permission", &self.permission),
+            ("turn", &self.figures.turns),
+            ("first update of a turn", &self.figures.first_updates),
+            ("wait for permission", &self.figures.permission),
         ] {
             lines.push(format!("{name:<42}{:>6}{}", times.count(), columns(times)));
         }
         lines.push(String::new());
         for side in ["client", "agent"] {
-            let mut methods = self
-                .methods
-                .values()
-                .filter(|method| method.from == side)
-                .peekable();
+            let methods = self.figures.methods.iter();
+            let mut methods = methods.filter(|((from, _), _)| *from == side).peekable();
             if methods.peek().is_some() {
                 let [count, fail, open, note] = ["count", "fail", "open", "note"];
                 let heads = format!("{side:<28}{count:>6}{fail:>5}{open:>5}{note:>5}{TIMES}");
                 lines.push(strong(&heads));
             }
-            lines.extend(methods.map(|method| method.line(paint)));
+            lines.extend(methods.map(|((_, name), own)| method_line(name, own, paint)));
         }
         for (title, counts) in [
             ("stop reasons", &self.stop_reasons),
@@ -248,10 +222,10 @@ impl Statistics {
                 lines.extend(list(counts));
             }
         }
-        if !self.slowest.is_empty() {
+        if !self.figures.slowest.is_empty() {
             lines.extend([String::new(), strong("slowest tool calls")]);
         }
-        for call in self.slowest.iter().take(SLOWEST) {
+        for call in self.figures.slowest.iter().take(SLOWEST) {
             let name = if call.title.is_empty() {
                 &call.id
             } else {
@@ -305,7 +279,7 @@ impl Statistics {
             EventKind::Stderr(body) => self.stderr_bytes += body.len(),
             EventKind::Note { name, .. } => count(&mut self.notes, name),
             EventKind::Link { side, event, .. } => {
-                count(&mut self.links, &format!("{side} {event}"));
+                count(&mut self.links, &format!("{side} {event}"))
             }
             EventKind::Process { event, .. } => count(&mut self.links, &format!("process {event}")),
             EventKind::Gap { events, .. } => self.missing_events += events,
@@ -330,69 +304,58 @@ impl Statistics {
         let asked = exchange.filter(|_| kind.is_answer());
         self.figures.add(event, message, asked);
         let caller = figures::caller(message, kind);
-        let name = figures::method(message, asked).to_owned();
-        let method = self
-            .methods
-            .entry((caller.name(), name.clone()))
-            .or_default();
-        (method.from, method.method) = (caller.name(), name.clone());
-        method.bytes += message.body.len();
-        match kind {
-            Kind::Request => method.requests += 1,
-            Kind::Notification => method.notifications += 1,
-            Kind::Result => {}
-            Kind::Error => method.errors += 1,
-        }
-        let body = || {
-            message
-                .body
-                .bytes()
+        let name = figures::method(message, asked);
+        let bytes = message.body.bytes();
+        let tree = || {
+            bytes
                 .and_then(|bytes| parse_json(bytes))
                 .unwrap_or_default()
         };
-        match (caller, name.as_str()) {
-            (Side::Client, "session/prompt") if kind.is_answer() => {
-                let reason = match kind {
-                    Kind::Error => "error".to_owned(),
-                    _ => body()["result"]["stopReason"]
-                        .as_str()
-                        .unwrap_or("?")
-                        .to_owned(),
-                };
-                count(&mut self.stop_reasons, &reason);
+        let word = |place| match tree().pointer(place).and_then(Value::as_str) {
+            Some(word) => word.to_owned(),
+            None => "?".to_owned(),
+        };
+        match (caller, name, kind) {
+            (Side::Client, "session/prompt", Kind::Error) => count(&mut self.stop_reasons, "error"),
+            (Side::Client, "session/prompt", Kind::Result) => {
+                count(&mut self.stop_reasons, &word("/result/stopReason"));
             }
-            (Side::Agent, "session/update") => {
-                let body = body();
-                let kind = body["params"]["update"]["sessionUpdate"]
-                    .as_str()
-                    .unwrap_or("?");
-                count(&mut self.updates, kind);
+            (Side::Agent, "session/update", _) => {
+                count(&mut self.updates, &word("/params/update/sessionUpdate"));
             }
             _ => {}
         }
     }
 }
 
-impl Method {
-    fn line(&self, paint: Paint) -> String {
-        let blank = |count: u64| match count {
-            0 => String::new(),
-            count => count.to_string(),
-        };
-        let line = format!(
-            "{:<28}{:>6}{:>5}{:>5}{:>5}{}",
-            excerpt(self.method.as_bytes()),
-            blank(self.requests),
-            blank(self.errors),
-            blank(self.unanswered),
-            blank(self.notifications),
-            columns(&self.took),
-        );
-        match self.errors {
-            0 => line,
-            _ => paint.tone(Tone::Odd, line.trim_end()),
-        }
+/// A method in one line.
+fn method_line(name: &str, own: &MethodFigures, paint: Paint) -> String {
+    let blank = |count: u64| match count {
+        0 => String::new(),
+        count => count.to_string(),
+    };
+    let line = format!(
+        "{:<28}{:>6}{:>5}{:>5}{:>5}{}",
+        excerpt(name.as_bytes()),
+        blank(own.requests),
+        blank(own.errors),
+        blank(unanswered(own)),
+        blank(own.notifications),
+        columns(&own.took),
+    );
+    match own.errors {
+        0 => line,
+        _ => paint.tone(Tone::Odd, line.trim_end()),
     }
+}
+
+/// The number of requests without an answer.
+const fn unanswered(own: &MethodFigures) -> u64 {
+    own.requests.saturating_sub(own.took.count() as u64)
+}
+
+fn seconds(micros: u64) -> Value {
+    (micros as f64 / 1e6).into()
 }
 
 fn count(counts: &mut Counts, name: &str) {
