@@ -21,10 +21,10 @@ use super::repairs::Repairs;
 use super::{console, exit, recordings};
 use crate::cli::variant::variant_of;
 use acp::{Checker, Schema};
+use analysis::lint::Finding;
 use conversation::DialectChoice;
 use jsonrpc::Side;
 use recording::capture::{self, LineContent, Lines};
-use recording::lint::Finding;
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\

@@ -12,8 +12,8 @@ use super::junit::{Case, Suite};
 use super::repairs::Repairs;
 use super::text::{excerpt, timestamp};
 use acp::{Consequence, Violation, ViolationKind};
+use analysis::lint::{Finding, RULES, Remedy};
 use jsonrpc::{Kind, Side, printable};
-use recording::lint::{Finding, RULES, Remedy};
 
 /// Most groups in the summary of a file.
 const MAX_GROUPS: usize = 1000;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::dialect::TranslatorPair;
 use acp::{Checker, Violation, ViolationKind};
+use analysis::lint::Remedy;
 use conversation::{Detection, DialectChoice};
 use dialect::versions::V2_DIALECT;
 use dialect::{DialectError, DialectEvent, FiredRule, Library};
 use jsonrpc::{Frame, Side};
-use recording::lint::Remedy;
 
 /// The conversation with both sides translated.
 #[derive(Debug)]

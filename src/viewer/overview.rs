@@ -22,9 +22,9 @@ use super::bounded::each_line;
 use super::index::Index;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
+use analysis::lint::Linter;
 use jsonrpc::{Kind, Side};
 use panics::{self, Place};
-use recording::lint::Linter;
 use recording::{
     Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, peer_name, unix_micros,
 };

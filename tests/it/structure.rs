@@ -16,7 +16,7 @@ io::stdout | transport/stdio/ cli/demo/client.rs cli/check.rs cli/console.rs cli
 unbounded | | every queue has a limit
 tokio:: | transport/ agent_connect/ proxy/ cluster/ viewer/ cli/ | the modules below are pure
 Instant::now | proxy/ transport/ agent_connect/ cluster/ viewer/ cli/ observe/recorder/ | below proxy, time is an argument (the recorder's events carry none)
-serde_json::Value | jsonrpc/reply.rs acp/ cli/ conversation/ proxy/resume/initialize.rs policy/path_fields.rs dialect/build.rs dialect/table/ dialect/vectors.rs recording/ agent_connect/ viewer/ | no JSON tree on the message path";
+serde_json::Value | jsonrpc/reply.rs acp/ cli/ conversation/ proxy/resume/initialize.rs policy/path_fields.rs dialect/build.rs dialect/table/ dialect/vectors.rs recording/ analysis/ agent_connect/ viewer/ | no JSON tree on the message path";
 
 /// A file with its path relative to the folder that was read.
 type Source = (String, String);

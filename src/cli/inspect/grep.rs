@@ -16,8 +16,9 @@ use super::select::{Part, Recordings, Selection};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, excerpt, seconds, timestamp};
+use analysis::find_leaf;
 use jsonrpc::Side;
-use recording::{EventKind, RecordedEvent, ViewFilter, find_leaf, show_halves_json};
+use recording::{EventKind, RecordedEvent, ViewFilter, show_halves_json};
 
 /// The place of a chunk's text.
 const CHUNK_TEXT: &str = "/params/update/content/text";

@@ -1,6 +1,6 @@
 //! `acp-relay inspect lint`: violations of the protocol in conversations.
 //!
-//! `recording::lint` has the rules, `findings` prints what they find.
+//! `analysis::lint` has the rules, `findings` prints what they find.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,9 +19,9 @@ use crate::cli::progress::Progress;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::variant::variant_of;
 use acp::Schema;
+use analysis::filter::DerivedFields;
+use analysis::lint::{Finding, Linter, RULES, Severity};
 use jsonrpc::Side;
-use recording::filter::DerivedFields;
-use recording::lint::{Finding, Linter, RULES, Severity};
 use recording::{View, ViewFilter};
 
 /// The arguments of `inspect lint`.

@@ -12,8 +12,8 @@ use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
+use analysis::figures::{self, Durations, Figures, ToolCall};
 use jsonrpc::{Kind, Side};
-use recording::figures::{self, Durations, Figures, ToolCall};
 use recording::{EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json};
 
 /// Maximum width of a line of counts.

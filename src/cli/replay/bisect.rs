@@ -16,11 +16,11 @@ use crate::cli::console::{Output, counted, uncreatable};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
+use analysis::Annotations;
+use analysis::filter::Filter;
+use analysis::lint::Linter;
 use jsonrpc::printable;
-use recording::Annotations;
 use recording::capture::write_line;
-use recording::filter::Filter;
-use recording::lint::Linter;
 use recording::replay::Script;
 
 /// Shown below `--help`.

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::rules::*;
 use super::sessions::{Problem, Sessions};
-use crate::{
-    EventKind, Header, Message, RecordedEvent, View, ViewFilter, find_leaf, find_lone, parse_json,
-};
+use crate::leaves::find_leaf;
 use acp::{self, Schema, Violation, ViolationKind};
 use jsonrpc::{Frame, Kind, Side};
+use recording::{
+    EventKind, Header, Message, RecordedEvent, View, ViewFilter, find_lone, parse_json,
+};
 
 /// The largest integer up to which a double holds all integers: 2^53 - 1.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;

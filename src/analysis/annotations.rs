@@ -5,10 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::event::{Header, RecordedEvent};
-use super::exchanges::Exchanges;
 use super::filter::{DerivedFields, Field, Filter};
 use super::lint::{Finding, Linter};
+use recording::{Exchanges, Header, RecordedEvent};
 
 /// The annotations of the events so far.
 #[derive(Debug, Default)]

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::event::{Message, RecordedEvent};
-use super::exchanges::Exchange;
 use jsonrpc::{Kind, Side};
+use recording::{Exchange, Message, RecordedEvent};
 
 /// Maximum number of tool calls without an end that are kept.
 const MAX_OPEN: usize = 10_000;

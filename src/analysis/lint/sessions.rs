@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::rules::*;
-use crate::{Message, RecordedEvent};
 use jsonrpc::{Id, IdBuf, Kind, PendingRequests, Side};
+use recording::{Message, RecordedEvent};
 
 /// A violated rule and the details, before the event is known.
 pub(super) type Problem = (&'static LintRule, String);

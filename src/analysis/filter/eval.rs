@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::field::Field;
 use super::parse::{Expr, FilterError, Glob, parse};
-use crate::{EventKind, Message, Payload, RecordedEvent, parse_json};
 use jsonrpc::{Kind, Side};
+use recording::{EventKind, Message, Payload, RecordedEvent, parse_json};
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
