@@ -2,7 +2,10 @@
 //! and the viewer.
 //!
 //! [`lint`] checks a conversation, [`filter`] selects its events, [`Annotations`] has what a filter
-//! needs of the whole recording, and [`figures`] has its durations. Nothing is printed here.
+//! needs of the whole recording, and [`figures`] has its durations. [`translate`] translates a file,
+//! [`Repairs`] finds the rules that repair it, [`retranslate`](mod@retranslate) repeats the
+//! translations of a recording, and [`ScriptedConversation`] is a test of a relay. Nothing is printed
+//! here.
 
 #![warn(clippy::indexing_slicing)]
 
@@ -11,6 +14,15 @@ pub mod figures;
 pub mod filter;
 mod leaves;
 pub mod lint;
+#[expect(clippy::indexing_slicing, reason = "one item for each side")]
+mod repairs;
+pub mod retranslate;
+#[expect(clippy::indexing_slicing, reason = "one item for each side")]
+mod scripted;
+#[expect(clippy::indexing_slicing, reason = "one relay for each side")]
+pub mod translate;
 
 pub use annotations::Annotations;
 pub use leaves::find_leaf;
+pub use repairs::Repairs;
+pub use scripted::ScriptedConversation;

@@ -1,6 +1,6 @@
 //! `acp-relay check`: checks recorded conversations against the official schemas of ACP.
 //!
-//! `acp` checks, `recording::capture` reads files, `repairs` finds the rules that repair a
+//! `acp` checks, `recording::capture` reads files, `analysis::Repairs` finds the rules that repair a
 //! violation, and `findings` formats the results.
 
 use std::fs;
@@ -17,10 +17,10 @@ use super::dialect::Tables;
 use super::dialect_options::choice;
 use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, line_text};
 use super::progress::{Counted, Progress};
-use super::repairs::Repairs;
 use super::{console, exit, recordings};
 use crate::cli::variant::variant_of;
 use acp::{Checker, Schema};
+use analysis::Repairs;
 use analysis::lint::Finding;
 use conversation::DialectChoice;
 use jsonrpc::Side;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::console::{counted, note};
 use super::junit::{Case, Suite};
-use super::repairs::Repairs;
 use super::text::{excerpt, timestamp};
 use acp::{Consequence, Violation, ViolationKind};
+use analysis::Repairs;
 use analysis::lint::{Finding, RULES, Remedy};
 use jsonrpc::{Kind, Side, printable};
 

@@ -20,7 +20,7 @@
 //!   `snippets` shows faults in files, `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
 //!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
-//! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
+//! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` belongs to
 //!   `check`, `junit` and `inputs` to the subcommands that check recordings; `recordings` finds those that are
 //!   given by name.
 
@@ -75,7 +75,6 @@ mod recordings;
 mod remote;
 mod renamed;
 mod replace_file;
-mod repairs;
 mod replay;
 mod rpc_client;
 mod runtime;

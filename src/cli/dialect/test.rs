@@ -9,10 +9,10 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::conversations::Script;
 use super::tables::LoadError;
 use crate::cli::console::{self, Output, counted};
 use crate::cli::text::Paint;
+use analysis::ScriptedConversation;
 use dialect::versions::V2_DIALECT;
 use dialect::{Library, Vector, VectorResult};
 
@@ -107,8 +107,8 @@ fn run_file(file: &str, text: &str, library: &Arc<Library>, all: &mut Vec<Outcom
     let lines = (1..).zip(text.lines());
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         vectors += 1;
-        if Script::is_one(line) {
-            let result = match serde_json::from_str::<Script>(line) {
+        if ScriptedConversation::is_one(line) {
+            let result = match serde_json::from_str::<ScriptedConversation>(line) {
                 Ok(script) => script.run(library),
                 Err(why) => VectorResult::failed("?", format!("this is no conversation: {why}")),
             };

@@ -1,6 +1,6 @@
 //! `acp-relay inspect …`: commands that work on recordings, one file per subcommand.
 //!
-//! They rely on `recording` for the format and the filter language. `select` opens recordings
+//! They rely on `recording` for the format, and on `analysis` for what it says. `select` opens recordings
 //! and visits the selected events, `printer` makes lines of events.
 
 mod chunk_run;
@@ -14,7 +14,6 @@ mod list;
 mod mark;
 mod printer;
 mod prune;
-mod retranslate;
 mod scrub;
 mod select;
 mod show;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cli::repairs::Repairs;
 use acp::{Checker, Schema, Violation};
+use analysis::Repairs;
 use conversation::DialectChoice;
 use dialect::Library;
 use jsonrpc::{Kind, Side};

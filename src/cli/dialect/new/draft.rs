@@ -10,9 +10,9 @@ use super::deviations::{Deviations, Group, Section};
 use super::guess::{Guess, candidates, guess};
 use super::toml_text::{comment, key, literal, quoted};
 use crate::cli::console::counted;
-use crate::cli::dialect::TranslatorPair;
 use acp::Checker;
 use conversation::DialectChoice;
+use conversation::offline::TranslatorPair;
 use dialect::{Library, TableFaults};
 use jsonrpc::{Frame, Side, printable, truncated};
 

@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use conversation::offline::OfflineRelay;
+use conversation::{DialectChoice, DialectOptions};
 use dialect::Library;
 use dialect::versions::VersionPolicies;
-use jsonrpc::{Frame, Kind, Limits, Side};
+use jsonrpc::{Frame, Kind, Side};
 use recording::{Defect, EventKind, Header, Message, Recording, parse_json};
 
 /// Maximum number of received messages whose translations are kept. The sent ones follow closely.
@@ -22,26 +23,27 @@ const MAX_PENDING: usize = 4096;
 
 /// The result.
 #[derive(Debug, Default)]
-pub(super) struct Retranslation {
+pub struct Retranslation {
     /// Translated messages that were compared.
-    pub(super) compared: u64,
+    pub compared: u64,
     /// Why no message, or none after some event, could be compared.
-    pub(super) why: Option<String>,
-    pub(super) findings: Vec<Defect>,
+    pub why: Option<String>,
+    /// The messages that differ.
+    pub findings: Vec<Defect>,
 }
 
 /// The mapping tables in use.
-pub(super) struct CurrentTables {
-    pub(super) library: Arc<Library>,
-    /// The digest of the tables.
-    pub(super) digest: String,
+#[derive(Debug)]
+pub struct CurrentTables {
+    /// The tables.
+    pub library: Arc<Library>,
+    /// Their digest.
+    pub digest: String,
 }
 
 /// A conversation that is translated again.
 struct Retranslator {
-    conversation: Conversation,
-    out: Outbox,
-    began: Instant,
+    relay: OfflineRelay,
     /// The last message that was received.
     last: u64,
     /// The translations of each received message, by its number and the receiving side.
@@ -54,10 +56,7 @@ struct Retranslator {
 ///
 /// # Errors
 /// The recording cannot be read.
-pub(super) fn retranslate(
-    recording: &Recording,
-    tables: &CurrentTables,
-) -> io::Result<Retranslation> {
+pub fn retranslate(recording: &Recording, tables: &CurrentTables) -> io::Result<Retranslation> {
     let mut result = Retranslation::default();
     let Some(header) = recording.header() else {
         return Ok(result);
@@ -74,12 +73,11 @@ pub(super) fn retranslate(
     if result.why.is_some() {
         return Ok(result);
     }
-    let limits = Arc::new(Limits::default());
     let is_canonical = |choice: &DialectChoice| *choice == DialectChoice::Canonical;
     let converts = ![&client, &agent].into_iter().any(is_canonical);
     let options = match DialectOptions::new(&tables.library, &client, &agent) {
         Ok(options) if converts => options
-            .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2])
+            .with_versions(Arc::default(), VersionPolicies::default(), [None; 2])
             .in_folder(&folder(recording)?),
         Ok(options) => options.in_folder(&folder(recording)?),
         Err(unknown) => {
@@ -87,17 +85,8 @@ pub(super) fn retranslate(
             return Ok(result);
         }
     };
-    let traits = LinkTraits {
-        client_half_close: true,
-        agent_half_close: true,
-        agent_is_replayed: header.agent.name.starts_with("replay:"),
-        agent_restarts: true,
-        ..LinkTraits::default()
-    };
     let mut state = Retranslator {
-        out: Outbox::new(&limits),
-        conversation: Conversation::new(limits, traits, options, Instant::now()),
-        began: Instant::now(),
+        relay: OfflineRelay::new(options, header.agent.name.starts_with("replay:")),
         last: 0,
         expected: BTreeMap::new(),
         altered: HashSet::new(),
@@ -196,14 +185,10 @@ impl Retranslator {
     }
 
     fn receive(&mut self, n: u64, t: u64, from: Side, frame: Frame) {
-        let now = self.began + Duration::from_micros(t);
-        while let Some(at) = self.conversation.poll_timeout().filter(|at| *at <= now) {
-            self.conversation.handle_timeout(at, &mut self.out);
-            self.take_output();
-        }
+        self.relay.pass_time(Duration::from_micros(t));
+        self.take_output();
         self.last = n;
-        self.conversation
-            .handle_frame(from, frame, now, &mut self.out);
+        self.relay.receive(from, frame);
         self.take_output();
         while self.expected.len() > MAX_PENDING {
             if let Some(((n, _), _)) = self.expected.pop_first() {
@@ -214,10 +199,8 @@ impl Retranslator {
 
     /// Takes what is sent because of the last message.
     fn take_output(&mut self) {
-        while self.out.pop_note().is_some() {}
-        while self.out.pop_command().is_some() {}
         for to in [Side::Client, Side::Agent] {
-            while let Some(frame) = self.out.pop(to) {
+            while let Some((frame, _)) = self.relay.sent(to) {
                 self.expected
                     .entry((self.last, to as usize))
                     .or_default()

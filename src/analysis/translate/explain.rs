@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::pipeline::Stage;
+use conversation::offline::Stage;
 use dialect::{DialectNote, FiredRule, Library};
 use jsonrpc::{Frame, Side, truncated};
 use recording::patch::{self, Change};
@@ -16,7 +16,8 @@ use recording::patch::{self, Change};
 const MAX_SHOWN: usize = 160;
 
 /// The explanation of one stage.
-pub(super) struct Explanation<'s> {
+#[derive(Debug)]
+pub struct Explanation<'s> {
     line: u64,
     from: Side,
     stage: &'s Stage,
@@ -26,12 +27,8 @@ pub(super) struct Explanation<'s> {
 
 impl<'s> Explanation<'s> {
     /// `None` if nothing was changed and there are no notes.
-    pub(super) fn of(
-        line: u64,
-        from: Side,
-        stage: &'s Stage,
-        library: &'s Library,
-    ) -> Option<Self> {
+    #[must_use]
+    pub fn of(line: u64, from: Side, stage: &'s Stage, library: &'s Library) -> Option<Self> {
         let before = value(&stage.before);
         let changes = match &stage.after[..] {
             [one] => patch::changes(&before, &patch::between(&before, &value(one))),
@@ -59,7 +56,8 @@ impl<'s> Explanation<'s> {
     }
 
     /// Several lines of text.
-    pub(super) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let (from, to) = self.dialects();
         let before = value(&self.stage.before);
         let what = method(&before);
@@ -97,7 +95,8 @@ impl<'s> Explanation<'s> {
     }
 
     /// One JSON object.
-    pub(super) fn json(&self) -> Value {
+    #[must_use]
+    pub fn json(&self) -> Value {
         let (from, to) = self.dialects();
         let rule =
             |fired: &FiredRule| json!({"rule": fired.to_string(), "why": self.reason(fired)});
@@ -119,7 +118,8 @@ impl<'s> Explanation<'s> {
 }
 
 /// A note in one line.
-pub(super) fn note_text(note: &DialectNote) -> String {
+#[must_use]
+pub fn note_text(note: &DialectNote) -> String {
     let rule = note
         .rule
         .as_ref()

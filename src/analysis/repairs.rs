@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::dialect::TranslatorPair;
+use super::lint::Remedy;
 use acp::{Checker, Violation, ViolationKind};
-use analysis::lint::Remedy;
+use conversation::offline::TranslatorPair;
 use conversation::{Detection, DialectChoice};
 use dialect::versions::V2_DIALECT;
 use dialect::{DialectError, DialectEvent, FiredRule, Library};
@@ -16,7 +16,7 @@ use jsonrpc::{Frame, Side};
 
 /// The conversation with both sides translated.
 #[derive(Debug)]
-pub(super) struct Repairs {
+pub struct Repairs {
     library: Arc<Library>,
     pair: TranslatorPair,
     canonical: Checker,
@@ -38,9 +38,11 @@ struct LastResult {
 }
 
 impl Repairs {
+    /// For a client and an agent that speak these dialects; `one_sided`: only one of them is heard.
+    ///
     /// # Errors
     /// A dialect is not known.
-    pub(super) fn new(
+    pub fn new(
         library: &Arc<Library>,
         client: &DialectChoice,
         agent: &DialectChoice,
@@ -59,7 +61,8 @@ impl Repairs {
 
     /// The dialect that a side's messages were read as, and by what it was recognised; `None` for a
     /// side without messages.
-    pub(super) fn dialect(&self, side: Side) -> Option<(&str, Option<&Detection>)> {
+    #[must_use]
+    pub fn dialect(&self, side: Side) -> Option<(&str, Option<&Detection>)> {
         if self.v2[side as usize] {
             return Some((V2_DIALECT, None));
         }
@@ -68,14 +71,14 @@ impl Repairs {
     }
 
     /// Passes over a message of a side that speaks v2.
-    pub(super) fn skip(&mut self, from: Side) {
+    pub fn skip(&mut self, from: Side) {
         self.last_result = LastResult::default();
         self.v2[from as usize] = true;
     }
 
     /// Receives every other message of the conversation, in order, before [`Repairs::rules`] is called
     /// for it.
-    pub(super) fn receive(&mut self, from: Option<Side>, message: &Frame) {
+    pub fn receive(&mut self, from: Option<Side>, message: &Frame) {
         self.last_result = LastResult::default();
         let Some(from) = from else {
             // The sender's dialect is not known; the message is recorded to match its response.
@@ -113,7 +116,8 @@ impl Repairs {
 
     /// The rules that repair `violation` in the last message, in the order in which they apply;
     /// none when it remains.
-    pub(super) fn rules(&self, violation: &Violation) -> Vec<Remedy> {
+    #[must_use]
+    pub fn rules(&self, violation: &Violation) -> Vec<Remedy> {
         if violation.remains_in(&self.last_result.left) {
             return Vec::new();
         }

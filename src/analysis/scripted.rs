@@ -1,5 +1,4 @@
-//! Scripted conversations of a v1 and a v2 peer, run through the relay's conversation in virtual
-//! time.
+//! Scripted conversations of a v1 and a v2 peer, run through a relay in virtual time.
 //!
 //! A conversation has `name`, `steps` and, optionally, `policies`, of which only
 //! `hybrid-initialize=on` is not the default of a relay; a step is `{"from", "in", "out"}`,
@@ -9,21 +8,21 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::version_chain::Relay;
-use conversation::{Command, DialectChoice};
+use conversation::offline::OfflineRelay;
+use conversation::{DialectChoice, DialectOptions};
 use dialect::versions::{HybridInitialize, VersionPolicies};
 use dialect::{Library, VectorResult};
 use jsonrpc::{Frame, Side, reply};
 
 /// One conversation; other members are for readers of the file.
 #[derive(Debug, Deserialize)]
-pub(super) struct Script {
-    pub(super) name: String,
+pub struct ScriptedConversation {
+    name: String,
     #[serde(default)]
     policies: HashMap<String, String>,
     steps: Vec<Step>,
@@ -50,12 +49,10 @@ struct Output {
     fresh: bool,
 }
 
-/// The relay in virtual time.
+/// A conversation while it runs.
 struct Run {
-    relay: Relay,
-    now: Instant,
-    /// The agent is started again, and has received nothing since.
-    is_fresh: bool,
+    relay: OfflineRelay,
+    elapsed: Duration,
     names: Names,
 }
 
@@ -68,15 +65,17 @@ struct Names {
     ids: [HashMap<String, Value>; 2],
 }
 
-impl Script {
+impl ScriptedConversation {
     /// Whether a line is a conversation.
-    pub(super) fn is_one(line: &str) -> bool {
+    #[must_use]
+    pub fn is_one(line: &str) -> bool {
         serde_json::from_str::<Map<String, Value>>(line)
             .is_ok_and(|object| object.contains_key("steps"))
     }
 
     /// Runs it; the fault names each step that differs.
-    pub(super) fn run(&self, library: &Arc<Library>) -> VectorResult {
+    #[must_use]
+    pub fn run(&self, library: &Arc<Library>) -> VectorResult {
         let faults = match self.policies() {
             Ok(policies) => self.play(library, policies),
             Err(fault) => vec![fault],
@@ -102,9 +101,15 @@ impl Script {
     }
 
     fn play(&self, library: &Arc<Library>, policies: VersionPolicies) -> Vec<String> {
-        let mut run = match Run::new(library, policies) {
-            Ok(run) => run,
-            Err(fault) => return vec![fault],
+        let plain = DialectChoice::Canonical;
+        let dialects = match DialectOptions::new(library, &plain, &plain) {
+            Ok(dialects) => dialects.with_versions(Arc::default(), policies, [None; 2]),
+            Err(error) => return vec![error.to_string()],
+        };
+        let mut run = Run {
+            relay: OfflineRelay::new(dialects, false),
+            elapsed: Duration::ZERO,
+            names: Names::default(),
         };
         let mut faults = Vec::new();
         for (at, step) in (1..).zip(&self.steps) {
@@ -127,53 +132,31 @@ impl Script {
 }
 
 impl Run {
-    fn new(library: &Arc<Library>, policies: VersionPolicies) -> Result<Self, String> {
-        let plain = DialectChoice::Canonical;
-        let relay = Relay::new(library, [&plain; 2], policies, [None; 2]);
-        Ok(Self {
-            relay: relay.map_err(|error| error.to_string())?,
-            now: Instant::now(),
-            is_fresh: false,
-            names: Names::default(),
-        })
-    }
-
     /// Does a step; returns what each side gets, and whether it is a new agent.
     fn take(&mut self, step: &Step) -> Result<[VecDeque<(Value, bool)>; 2], String> {
-        let Relay {
-            conversation,
-            outbox,
-        } = &mut self.relay;
         match (step.from, &step.input, step.after_ms) {
             (Some(from), Some(input), None) if *input == json!({"eof": true}) => {
-                let how = "ended its stream".to_owned();
-                conversation.handle_eof(from, how, self.now, outbox);
+                self.relay.end(from);
             }
             (Some(from), Some(input), None) => {
                 let input = self.names.input(from, input);
                 let frame = Frame::from(input.to_string().into_bytes());
-                conversation.handle_frame(from, frame, self.now, outbox);
+                self.relay.receive(from, frame);
             }
             (None, None, Some(ms)) => {
-                let until = self.now + Duration::from_millis(ms);
-                self.relay.wait(self.now, until);
-                self.now = until;
+                self.elapsed += Duration::from_millis(ms);
+                self.relay.pass_time(self.elapsed);
             }
             _ => return Err("a step has `from` and `in`, or `after_ms`".to_owned()),
         }
         let mut got = [VecDeque::new(), VecDeque::new()];
-        while let Some(command) = self.relay.outbox.pop_command() {
-            self.is_fresh |= command == Command::RestartAgent;
-        }
         for peer in [Side::Client, Side::Agent] {
-            while let Some(frame) = self.relay.outbox.pop(peer) {
-                let fresh = peer == Side::Agent && std::mem::take(&mut self.is_fresh);
+            while let Some((frame, fresh)) = self.relay.sent(peer) {
                 let message = serde_json::from_slice(frame.as_bytes());
                 let message = message.map_err(|error| format!("no JSON was sent: {error}"))?;
                 got[peer as usize].push_back((message, fresh));
             }
         }
-        while self.relay.outbox.pop_note().is_some() {}
         Ok(got)
     }
 }
