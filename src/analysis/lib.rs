@@ -19,6 +19,8 @@ mod repairs;
 pub mod retranslate;
 #[expect(clippy::indexing_slicing, reason = "one item for each side")]
 mod scripted;
+#[expect(clippy::indexing_slicing, reason = "it cuts at the length")]
+pub mod text;
 #[expect(clippy::indexing_slicing, reason = "one relay for each side")]
 pub mod translate;
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::console::{counted, note};
+use super::console::note;
 use super::junit::{Case, Suite};
-use super::text::{excerpt, timestamp};
 use acp::{Consequence, Violation, ViolationKind};
 use analysis::Repairs;
 use analysis::lint::{Finding, RULES, Remedy};
+use analysis::text::{counted, excerpt, timestamp};
 use jsonrpc::{Kind, Side, printable};
 
 /// Most groups in the summary of a file.

@@ -9,9 +9,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::tables::{LoadError, files, read};
-use crate::cli::console::{self, Output, counted};
+use crate::cli::console::{self, Output};
 use crate::cli::snippets::FileFault;
 use crate::cli::text::Paint;
+use analysis::text::counted;
 use dialect::table::{content, fault_at};
 use dialect::{DialectError, Library, Source, TableFault};
 

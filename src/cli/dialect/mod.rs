@@ -5,7 +5,6 @@
 //! translates messages. All work on a set of [`mod@tables`]; `dialect` translates.
 
 mod check;
-mod columns;
 mod command;
 mod new;
 mod show;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::columns::table;
 use crate::cli::{console, exit};
+use analysis::text::table;
 use dialect::table::content;
 use dialect::{Library, Source};
 use jsonrpc::Side;

@@ -10,9 +10,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::tables::LoadError;
-use crate::cli::console::{self, Output, counted};
+use crate::cli::console::{self, Output};
 use crate::cli::text::Paint;
 use analysis::ScriptedConversation;
+use analysis::text::counted;
 use dialect::versions::V2_DIALECT;
 use dialect::{Library, Vector, VectorResult};
 

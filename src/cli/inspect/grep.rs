@@ -15,8 +15,9 @@ use super::chunk_run::{ChunkFolder, ChunkRun};
 use super::select::{Part, Recordings, Selection};
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::cli::text::{Paint, excerpt, seconds, timestamp};
+use crate::cli::text::Paint;
 use analysis::find_leaf;
+use analysis::text::{excerpt, seconds, timestamp};
 use jsonrpc::Side;
 use recording::{EventKind, RecordedEvent, ViewFilter, show_halves_json};
 

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use super::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::console::{Output, note};
-use crate::cli::text::{Paint, Tone, duration, excerpt, size, summary, timestamp};
+use crate::cli::text::{Paint, Tone};
+use analysis::text::{duration, excerpt, size, summary, timestamp};
 use jsonrpc::{Kind, Side, printable};
 use recording::rfc3339;
 use recording::{

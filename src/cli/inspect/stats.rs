@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::select::{self, Part, Recordings, Selection};
-use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::cli::text::{Paint, Tone, duration, excerpt, seconds, size};
+use crate::cli::text::{Paint, Tone};
 use analysis::figures::{self, Durations, Figures, ToolCall};
+use analysis::text::{counted, duration, excerpt, seconds, size};
 use jsonrpc::{Kind, Side};
 use recording::{EventKind, Exchanges, Message, RecordedEvent, View, ViewFilter, parse_json};
 

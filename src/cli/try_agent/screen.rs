@@ -8,6 +8,7 @@ use super::report::Report;
 use crate::cli::console::Output;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::{console, exit, stderr};
+use analysis::text::counted;
 use jsonrpc::printable;
 
 /// Most lines of a diff or an output that are shown.
@@ -243,7 +244,7 @@ impl Screen {
         if more > 0 {
             self.line(
                 Tone::Faint,
-                &format!("    and {}", console::counted(more as u64, "more line")),
+                &format!("    and {}", counted(more as u64, "more line")),
             );
         }
     }

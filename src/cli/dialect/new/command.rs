@@ -8,9 +8,10 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::{deviations, draft};
-use crate::cli::console::{self, counted};
+use crate::cli::console;
 use crate::cli::replace_file::replace_file;
 use crate::cli::{exit, recordings};
+use analysis::text::counted;
 use dialect::Library;
 use jsonrpc::printable;
 use observe::recorder::{create, file_name_part};

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::cli::inspect::chunk_run::ChunkRun;
-use crate::cli::text::duration;
+use analysis::text::duration;
 use jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
 use recording::{Header, Message, RecordedEvent, find_lone};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Exported, Format};
 use crate::cli::inspect::chunk_run::ChunkRun;
-use crate::cli::text::summary;
+use analysis::text::summary;
 use jsonrpc::{Kind, Side, printable};
 use recording::{EventKind, Header, RecordedEvent, join_halves, parse_json, rfc3339, show_halves};
 
