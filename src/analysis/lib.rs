@@ -4,12 +4,14 @@
 //! [`lint`] checks a conversation, [`filter`] selects its events, [`Annotations`] has what a filter
 //! needs of the whole recording, and [`figures`] has its durations. [`translate`] translates a file,
 //! [`Repairs`] finds the rules that repair it, [`retranslate`](mod@retranslate) repeats the
-//! translations of a recording, and [`ScriptedConversation`] is a test of a relay. Nothing is printed
-//! here.
+//! translations of a recording, [`draft`] writes tables, and [`ScriptedConversation`] is a test of a
+//! relay. Nothing is printed here.
 
 #![warn(clippy::indexing_slicing)]
 
 mod annotations;
+#[expect(clippy::indexing_slicing, reason = "indices it has found")]
+pub mod draft;
 pub mod figures;
 pub mod filter;
 mod leaves;

@@ -1,4 +1,4 @@
-//! The command line of `acp-relay dialect new`, and the file that it writes.
+//! `acp-relay dialect new`: drafts a mapping table, by a recording of the agent.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::{deviations, draft};
 use crate::cli::console;
 use crate::cli::replace_file::replace_file;
 use crate::cli::{exit, recordings};
@@ -28,7 +27,7 @@ values; permissions never are. What cannot be guessed is a comment with `…`.
 
 Exit codes: 0 written; 64 usage; 65 a table has faults, or the recording has nothing to repair; 66 a
 file cannot be read; 73 the file exists, or cannot be written.")]
-pub(in crate::cli::dialect) struct New {
+pub(super) struct New {
     /// The dialect's name: small letters, digits and `-`; by default the agent's name in the recording
     #[arg(value_parser = table_name)]
     name: Option<String>,
@@ -43,7 +42,7 @@ pub(in crate::cli::dialect) struct New {
     force: bool,
 }
 
-pub(in crate::cli::dialect) fn run(args: &New, library: Library) -> ExitCode {
+pub(super) fn run(args: &New, library: Library) -> ExitCode {
     draft(args, &Arc::new(library)).unwrap_or_else(|code| code)
 }
 
@@ -51,9 +50,9 @@ pub(in crate::cli::dialect) fn run(args: &New, library: Library) -> ExitCode {
 fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
     let usage = |what: &str| exit::fail(exit::USAGE, &what);
     let from = recordings::locate(&args.from)?;
-    let found = deviations::read(&from, library);
+    let found = analysis::draft::read(&from, library);
     let found = found.map_err(|error| console::unreadable(&from, &error))?;
-    if found.groups.is_empty() {
+    if found.is_empty() {
         let what = "the agent's messages have no deviation that a table could repair";
         let what = format!("{}: {what}", from.display());
         return Err(exit::fail(exit::DATA, &what));
@@ -80,10 +79,11 @@ fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
     let file = if is_stdout { &file } else { path };
     let file = file.display().to_string();
     let recording = from.file_name().unwrap_or_default().to_string_lossy();
-    let drafted = draft::write(&name, &file, &recording, found, library).map_err(|faults| {
-        let what = "this recording cannot be drafted, so nothing was written";
-        exit::fail(exit::DATA, &format!("{what}\n{faults}"))
-    })?;
+    let drafted =
+        analysis::draft::write(&name, &file, &recording, found, library).map_err(|faults| {
+            let what = "this recording cannot be drafted, so nothing was written";
+            exit::fail(exit::DATA, &format!("{what}\n{faults}"))
+        })?;
     if is_stdout {
         return Ok(console::print(&drafted.text, 0));
     }

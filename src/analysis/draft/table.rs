@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::deviations::{Deviations, Group, Section};
 use super::guess::{Guess, candidates, guess};
 use super::toml_text::{comment, key, literal, quoted};
+use crate::text::counted;
 use acp::Checker;
-use analysis::text::counted;
 use conversation::DialectChoice;
 use conversation::offline::TranslatorPair;
 use dialect::{Library, TableFaults};
@@ -24,11 +24,13 @@ const MAX_EXAMPLE: usize = 2 << 10;
 
 /// A drafted table.
 #[derive(Debug)]
-pub(super) struct Drafted {
-    pub(super) text: String,
-    pub(super) rules: usize,
+pub struct Drafted {
+    /// The file.
+    pub text: String,
+    /// How many rules it has.
+    pub rules: usize,
     /// How many places need a decision.
-    pub(super) open: usize,
+    pub open: usize,
 }
 
 /// A rule: its messages, what they are, and an example in both columns.
@@ -44,7 +46,7 @@ struct Rule {
 ///
 /// # Errors
 /// It has faults all the same.
-pub(super) fn write(
+pub fn write(
     name: &str,
     file: &str,
     recording: &str,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::repairs::Repairs;
 use acp::{Checker, Schema, Violation};
-use analysis::Repairs;
 use conversation::DialectChoice;
 use dialect::Library;
 use jsonrpc::{Kind, Side};
@@ -28,9 +28,9 @@ const MAX_NAME: usize = 100;
 
 /// What an agent says in a way of its own.
 #[derive(Debug, Default)]
-pub(super) struct Deviations {
+pub struct Deviations {
     /// `name` and `version` of its `agentInfo`.
-    pub(super) agent: Option<(String, String)>,
+    pub agent: Option<(String, String)>,
     /// The dialect that it was read as.
     pub(super) dialect: String,
     pub(super) groups: Vec<Group>,
@@ -114,7 +114,10 @@ pub(super) fn member(path: &str, name: &str) -> Option<String> {
 }
 
 /// Reads a recording, or a capture.
-pub(super) fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations> {
+///
+/// # Errors
+/// It cannot be read, or has no texts of v1.
+pub fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations> {
     let head = capture::open(path)?.take(MAX_HEADER);
     let first = SegmentReader::new(head).next().transpose()?;
     if let Some(Parsed::Header(header)) = first.map(|entry| entry.parsed)
@@ -191,6 +194,12 @@ pub(super) fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations
 }
 
 impl Deviations {
+    /// Whether there is nothing that a table could repair.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// The group of a message, which is added if it is not there.
     fn group(
         &mut self,
