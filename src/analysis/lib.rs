@@ -4,12 +4,14 @@
 //! [`lint`] checks a conversation, [`filter`] selects its events, [`Annotations`] has what a filter
 //! needs of the whole recording, and [`figures`] has its durations. [`translate`] translates a file,
 //! [`Repairs`] finds the rules that repair it, [`retranslate`](mod@retranslate) repeats the
-//! translations of a recording, [`draft`] writes tables, and [`ScriptedConversation`] is a test of a
-//! relay. Nothing is printed here.
+//! translations of a recording, [`draft`] writes tables, and [`VectorReport`] is of golden vectors, with
+//! `scripted` conversations among them; [`Columns`] shows a table, [`CheckedTable`] checks one. Nothing is printed here.
 
 #![warn(clippy::indexing_slicing)]
 
 mod annotations;
+#[expect(clippy::indexing_slicing, reason = "members of JSON")]
+mod columns;
 #[expect(clippy::indexing_slicing, reason = "indices it has found")]
 pub mod draft;
 pub mod figures;
@@ -21,12 +23,18 @@ mod repairs;
 pub mod retranslate;
 #[expect(clippy::indexing_slicing, reason = "one item for each side")]
 mod scripted;
+#[expect(clippy::indexing_slicing, reason = "members of JSON")]
+mod table_check;
 #[expect(clippy::indexing_slicing, reason = "it cuts at the length")]
 pub mod text;
 #[expect(clippy::indexing_slicing, reason = "one relay for each side")]
 pub mod translate;
+#[expect(clippy::indexing_slicing, reason = "a position in its own list")]
+mod vectors;
 
 pub use annotations::Annotations;
+pub use columns::Columns;
 pub use leaves::find_leaf;
 pub use repairs::Repairs;
-pub use scripted::ScriptedConversation;
+pub use table_check::CheckedTable;
+pub use vectors::{VectorOutcome, VectorReport};

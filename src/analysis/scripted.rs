@@ -21,7 +21,7 @@ use jsonrpc::{Frame, Side, reply};
 
 /// One conversation; other members are for readers of the file.
 #[derive(Debug, Deserialize)]
-pub struct ScriptedConversation {
+pub(super) struct ScriptedConversation {
     name: String,
     #[serde(default)]
     policies: HashMap<String, String>,
@@ -67,15 +67,13 @@ struct Names {
 
 impl ScriptedConversation {
     /// Whether a line is a conversation.
-    #[must_use]
-    pub fn is_one(line: &str) -> bool {
+    pub(super) fn is_one(line: &str) -> bool {
         serde_json::from_str::<Map<String, Value>>(line)
             .is_ok_and(|object| object.contains_key("steps"))
     }
 
     /// Runs it; the fault names each step that differs.
-    #[must_use]
-    pub fn run(&self, library: &Arc<Library>) -> VectorResult {
+    pub(super) fn run(&self, library: &Arc<Library>) -> VectorResult {
         let faults = match self.policies() {
             Ok(policies) => self.play(library, policies),
             Err(fault) => vec![fault],
