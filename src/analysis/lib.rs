@@ -11,11 +11,14 @@
 
 mod annotations;
 #[expect(clippy::indexing_slicing, reason = "members of JSON")]
+pub mod check;
+#[expect(clippy::indexing_slicing, reason = "members of JSON")]
 mod columns;
 #[expect(clippy::indexing_slicing, reason = "indices it has found")]
 pub mod draft;
 pub mod figures;
 pub mod filter;
+pub mod junit;
 mod leaves;
 pub mod lint;
 #[expect(clippy::indexing_slicing, reason = "one item for each side")]

@@ -5,8 +5,10 @@
 //! messages are checked here. See `verify` for damaged files.
 
 mod linter;
+mod report;
 mod rules;
 mod sessions;
 
 pub use linter::Linter;
+pub use report::{event_json, event_line, suite};
 pub use rules::{Finding, LintRule, RULES, Remedy, Severity};

@@ -99,6 +99,16 @@ impl Finding {
             repaired_from: None,
         }
     }
+
+    /// Whether it is what the agent says differently, and no rule repairs it although one could.
+    #[must_use]
+    pub fn is_of_dialect(&self) -> bool {
+        let violation = self.violation.as_ref();
+        self.side == Some(Side::Agent)
+            && self.remedies.is_empty()
+            && self.repaired_from.is_none()
+            && violation.is_some_and(|violation| violation.kind.is_of_dialect())
+    }
 }
 
 macro_rules! catalogue {

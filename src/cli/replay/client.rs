@@ -11,7 +11,7 @@ use super::play::LiveAgent;
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;
-use crate::cli::junit::{self, Suite};
+use crate::cli::junit;
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
