@@ -7,7 +7,10 @@ use serde_json::Value;
 
 /// Calls `visit` for the strings, numbers and literals of a tree with their pointers, until it
 /// returns something.
-pub fn find_leaf<T>(tree: &Value, mut visit: impl FnMut(&str, &Value) -> Option<T>) -> Option<T> {
+pub(super) fn find_leaf<T>(
+    tree: &Value,
+    mut visit: impl FnMut(&str, &Value) -> Option<T>,
+) -> Option<T> {
     find(tree, &mut String::new(), &mut visit)
 }
 

@@ -12,12 +12,17 @@
 mod annotations;
 #[expect(clippy::indexing_slicing, reason = "members of JSON")]
 pub mod check;
+mod chunk_run;
 #[expect(clippy::indexing_slicing, reason = "members of JSON")]
 mod columns;
 #[expect(clippy::indexing_slicing, reason = "indices it has found")]
 pub mod draft;
+#[expect(clippy::indexing_slicing, reason = "members of JSON")]
+pub mod export;
 pub mod figures;
 pub mod filter;
+#[expect(clippy::indexing_slicing, reason = "members of JSON")]
+pub mod import;
 pub mod junit;
 mod leaves;
 pub mod lint;
@@ -26,6 +31,9 @@ mod repairs;
 pub mod retranslate;
 #[expect(clippy::indexing_slicing, reason = "one item for each side")]
 mod scripted;
+mod scrub;
+#[expect(clippy::indexing_slicing, reason = "a position that it has found")]
+pub mod search;
 #[expect(clippy::indexing_slicing, reason = "members of JSON")]
 mod table_check;
 #[expect(clippy::indexing_slicing, reason = "it cuts at the length")]
@@ -36,8 +44,9 @@ pub mod translate;
 mod vectors;
 
 pub use annotations::Annotations;
+pub use chunk_run::{ChunkFolder, ChunkRun};
 pub use columns::Columns;
-pub use leaves::find_leaf;
 pub use repairs::Repairs;
+pub use scrub::{Scrubbed, scrub};
 pub use table_check::CheckedTable;
 pub use vectors::{VectorOutcome, VectorReport};

@@ -3,7 +3,6 @@
 //! They rely on `recording` for the format, and on `analysis` for what it says. `select` opens recordings
 //! and visits the selected events, `printer` makes lines of events.
 
-mod chunk_run;
 mod command;
 mod diff;
 mod export;
@@ -22,5 +21,5 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use import::{Capture, Item, encode, of_capture, redactor};
+pub(super) use import::{encode, of_capture, redactor};
 pub(super) use viewer::show;

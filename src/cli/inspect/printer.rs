@@ -5,10 +5,10 @@
 use clap::Args;
 use serde_json::value::RawValue;
 
-use super::chunk_run::{ChunkFolder, ChunkRun};
 use crate::cli::console::{Output, note};
 use crate::cli::text::{Paint, Tone};
 use analysis::text::{duration, excerpt, size, summary, timestamp};
+use analysis::{ChunkFolder, ChunkRun};
 use jsonrpc::{Kind, Side, printable};
 use recording::rfc3339;
 use recording::{

@@ -15,6 +15,7 @@ use crate::cli::junit;
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
+use analysis::junit::Suite;
 use recording::show_halves_json;
 
 /// Shown below `--help`.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::report::Report;
 use crate::cli::console::Output;
 use crate::cli::text::{Paint, Tone};
-use crate::cli::{console, exit, stderr};
+use crate::cli::{exit, stderr};
 use analysis::text::counted;
 use jsonrpc::printable;
 

@@ -10,30 +10,32 @@ const MAX_RUN: usize = 1 << 20;
 
 /// Consecutive chunks of one kind.
 #[derive(Debug)]
-pub(super) struct ChunkRun {
+pub struct ChunkRun {
     /// The number of the first chunk.
-    pub(super) n: u64,
+    pub n: u64,
     /// The time of the first chunk, in microseconds.
-    pub(super) t: u64,
+    pub t: u64,
     /// The time of the last chunk.
-    pub(super) until: u64,
-    pub(super) count: u64,
+    pub until: u64,
+    /// The number of chunks.
+    pub count: u64,
     /// `agent_message_chunk`, `agent_thought_chunk`, `user_message_chunk`.
-    pub(super) kind: String,
+    pub kind: String,
     /// Their texts, joined.
-    pub(super) text: String,
+    pub text: String,
     /// Where each text ends, except the last.
-    pub(super) ends: Vec<usize>,
-    pub(super) message: Message,
+    pub ends: Vec<usize>,
+    /// The first chunk.
+    pub message: Message,
 }
 
 /// The current run, if any.
 #[derive(Debug, Default)]
-pub(super) struct ChunkFolder(Option<ChunkRun>);
+pub struct ChunkFolder(Option<ChunkRun>);
 
 impl ChunkFolder {
     /// Adds a chunk; returns the previous run if the chunk begins a new one.
-    pub(super) fn add(&mut self, chunk: ChunkRun) -> Option<ChunkRun> {
+    pub fn add(&mut self, chunk: ChunkRun) -> Option<ChunkRun> {
         let next = match &mut self.0 {
             Some(current) => current.merge(chunk)?,
             None => chunk,
@@ -42,14 +44,15 @@ impl ChunkFolder {
     }
 
     /// Ends the current run.
-    pub(super) const fn end(&mut self) -> Option<ChunkRun> {
+    pub const fn end(&mut self) -> Option<ChunkRun> {
         self.0.take()
     }
 }
 
 impl ChunkRun {
     /// The run of one chunk, if the event is a chunk.
-    pub(super) fn from_event(event: &RecordedEvent) -> Option<Self> {
+    #[must_use]
+    pub fn from_event(event: &RecordedEvent) -> Option<Self> {
         let message = event.message()?;
         let is_update = message.kind == Some(Kind::Notification)
             && message.method.as_deref() == Some("session/update");
@@ -70,7 +73,8 @@ impl ChunkRun {
     }
 
     /// The kind, and the number of chunks.
-    pub(super) fn title(&self) -> String {
+    #[must_use]
+    pub fn title(&self) -> String {
         match self.count {
             1 => self.kind.clone(),
             count => format!("{} ×{count}", self.kind),

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Exported, Format};
-use crate::cli::inspect::chunk_run::ChunkRun;
-use analysis::text::summary;
+use crate::chunk_run::ChunkRun;
+use crate::text::summary;
 use jsonrpc::{Kind, Side, printable};
 use recording::{EventKind, Header, RecordedEvent, join_halves, parse_json, rfc3339, show_halves};
 
@@ -17,7 +17,7 @@ use recording::{EventKind, Header, RecordedEvent, join_halves, parse_json, rfc33
 const MAX_LABEL: usize = 60;
 
 /// A transcript: prompts, answers, tool calls and permissions, turn by turn.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Markdown {
     turns: u64,
     /// Titles of tool calls by id.
@@ -25,6 +25,7 @@ pub(super) struct Markdown {
 }
 
 /// A sequence diagram.
+#[derive(Debug)]
 pub(super) struct Mermaid;
 
 impl Format for Markdown {

@@ -1,14 +1,16 @@
 //! What all export formats have in common.
 
+use std::fmt;
+
 use serde_json::value::RawValue;
 
-use crate::cli::inspect::chunk_run::ChunkRun;
-use analysis::text::duration;
+use crate::chunk_run::ChunkRun;
+use crate::text::duration;
 use jsonrpc::{Envelope, Id, Kind, Limits, Scanned, Side, scan_text};
 use recording::{Header, Message, RecordedEvent, find_lone};
 
 /// A format in which a conversation is written.
-pub(super) trait Format {
+pub(super) trait Format: fmt::Debug {
     /// Called before the first message.
     fn begin(&mut self, _header: &Header, _out: &mut Vec<u8>) {}
     /// Writes a message; `false` if the format cannot represent it.

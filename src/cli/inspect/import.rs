@@ -1,5 +1,6 @@
-//! The command line of `inspect import`: `formats` reads a file into a `capture`, whose messages become
-//! events.
+//! `acp-relay inspect import`: makes recordings from captures of other programs.
+//!
+//! `analysis::import` reads a file; its messages become events.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,21 +12,20 @@ use std::time::SystemTime;
 use clap::Args;
 use serde_json::json;
 
-use super::capture::Capture;
-use super::formats;
+use super::select::report_unreadable;
 use crate::cli::console::{self, print, uncreatable};
 use crate::cli::exit;
-use crate::cli::inspect::select::report_unreadable;
 use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
 use crate::cli::variant::variant_of;
+use analysis::import::{Capture, read};
 use observe::recorder::{EventEncoder, create};
 use recording::redact::{Mode, PointerPattern, Redactor};
 use recording::{EventKind, Header, Passed, PeerInfo, VERSION, unix_micros, write};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]
-pub(in crate::cli::inspect) struct Import {
+pub(super) struct Import {
     /// A file, or `-` for stdin: a trace of the official conductor (.jsons), an export of
     /// acp-devtools, a HAR file, text copied from Zed's ACP log, a capture
     /// ({"dir":"c2a","ts":0.1,"msg":{…}}) or bare messages: one a line, pretty-printed, in an
@@ -47,7 +47,7 @@ pub(in crate::cli::inspect) struct Import {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli::inspect) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
+pub(super) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
     let from: io::Result<Box<dyn Read>> = match args.from.as_os_str() == "-" {
         true => Ok(Box::new(console::input())),
         false => File::open(&args.from).map(|file| Box::new(file) as _),
@@ -113,7 +113,7 @@ fn import(
     mode: Mode,
     redactor: Redactor,
 ) -> Result<(Capture, Vec<u8>, u64), String> {
-    let mut capture = formats::read(text)?;
+    let mut capture = read(text, progress::advance)?;
     if capture.began == 0 {
         // The file has no time; its modification time is an upper bound.
         capture.began = changed.map_or(0, unix_micros);

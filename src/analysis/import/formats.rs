@@ -11,7 +11,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::capture::{Capture, Item, Parts, micros};
-use crate::cli::progress;
 use jsonrpc::text::members;
 use jsonrpc::{Kind, Limits, Side, is_json, printable};
 use recording::capture::{LineContent, Lines};
@@ -26,10 +25,13 @@ const NO_MESSAGE: &str = "there is no message in it; expected bare messages (one
                        ({\"dir\":\"c2a\",\"ts\":0.1,\"msg\":{…}}), a trace (.jsons), a HAR file, an \
                        export of acp-devtools or a copied log of Zed's";
 
-/// Reads a capture of any format.
-pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
+/// Reads a capture of any format; `advance` is told how many bytes were read.
+///
+/// # Errors
+/// Why it is none.
+pub fn read(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let text = expand(text).map_err(|error| error.to_string())?;
-    let mut capture = detect(&text)?;
+    let mut capture = detect(&text, advance)?;
     let odd = capture.items.iter().filter(|item| !item.is_message());
     capture.odd = odd.count() as u64;
     // A format that names the senders may have captured only other output.
@@ -40,7 +42,7 @@ pub(super) fn read(text: &[u8]) -> Result<Capture, String> {
     Ok(capture)
 }
 
-fn detect(text: &[u8]) -> Result<Capture, String> {
+fn detect(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let first = text
         .split(|byte| *byte == b'\n')
         .find(|line| !line.trim_ascii().is_empty());
@@ -53,16 +55,16 @@ fn detect(text: &[u8]) -> Result<Capture, String> {
     match document {
         Some(whole) if has(whole, "messages") && has(whole, "session") => devtools(text),
         Some(whole) if has(whole, "log") => har(text),
-        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace(text),
-        _ if is_zed_line(first) => zed(text),
-        Some(whole) if whole.starts_with(b"[") => array(whole),
-        Some(whole) => lines(&Vec::from_iter(one_line(whole))),
-        None => lines(text),
+        _ if has(first, "type") && has(first, "from") && has(first, "to") => trace(text, advance),
+        _ if is_zed_line(first) => zed(text, advance),
+        Some(whole) if whole.starts_with(b"[") => array(whole, advance),
+        Some(whole) => lines(&Vec::from_iter(one_line(whole)), advance),
+        None => lines(text, advance),
     }
 }
 
 /// Reads an array of items that could also be one per line.
-fn array(text: &[u8]) -> Result<Capture, String> {
+fn array(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let all: Vec<_> = items
         .iter()
@@ -70,8 +72,8 @@ fn array(text: &[u8]) -> Result<Capture, String> {
         .collect();
     let text = all.join(&b'\n');
     match all.first() {
-        Some(first) if is_zed_line(first) => zed(&text),
-        _ => lines(&text),
+        Some(first) if is_zed_line(first) => zed(&text, advance),
+        _ => lines(&text, advance),
     }
 }
 
@@ -170,13 +172,13 @@ fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
 }
 
 /// A capture with directions, or bare messages.
-fn lines(text: &[u8]) -> Result<Capture, String> {
+fn lines(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let mut capture = Capture::of("a capture");
     let mut conversation = acp::Checker::new(false);
     let mut last = 0;
     // Reading from memory does not fail.
     for line in Lines::new(text).flatten() {
-        progress::advance(line.bytes.len() as u64);
+        advance(line.bytes.len() as u64);
         let LineContent::Message { from, message, .. } = &line.content else {
             continue;
         };
@@ -229,9 +231,9 @@ fn unknown_direction(line: &[u8]) -> Option<Vec<u8>> {
 
 /// A trace of the official conductor (`.jsons`). With proxies in between, a message appears once for
 /// each hop; those at the two ends are used. MCP messages are left out.
-fn trace(text: &[u8]) -> Result<Capture, String> {
+fn trace(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let mut mcp_requests = HashSet::new();
-    Capture::of_lines("a trace of the conductor", text, |line| {
+    Capture::of_lines("a trace of the conductor", text, advance, |line| {
         Ok(trace_item(&Parts::of(line)?, &mut mcp_requests))
     })
 }
@@ -284,8 +286,8 @@ fn is_zed_line(line: &[u8]) -> bool {
 
 /// Messages copied from Zed's ACP log, which has no times. An answer has its method, and its result or
 /// error as `params`; no result of ACP has the form of an error.
-fn zed(text: &[u8]) -> Result<Capture, String> {
-    Capture::of_lines("a log of Zed's", text, |line| Ok(zed_item(line)))
+fn zed(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
+    Capture::of_lines("a log of Zed's", text, advance, |line| Ok(zed_item(line)))
 }
 
 fn zed_item(line: &[u8]) -> Option<Item> {

@@ -4,44 +4,49 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::cli::progress;
 use jsonrpc::{Limits, Scanned, Side, scan_text};
 use recording::{parse_json, peer_name};
 
 /// The content of a capture.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Capture {
+pub struct Capture {
     /// The name of the format, for people.
-    pub(super) format: &'static str,
+    pub format: &'static str,
     /// In microseconds since 1970; 0 if unknown.
-    pub(in crate::cli) began: u64,
+    pub began: u64,
     /// The names of the peers in the capture.
-    pub(in crate::cli) client: Option<String>,
-    pub(in crate::cli) agent: Option<String>,
-    pub(in crate::cli) items: Vec<Item>,
+    pub client: Option<String>,
+    /// Likewise.
+    pub agent: Option<String>,
+    /// What was captured, in order.
+    pub items: Vec<Item>,
     /// Lines without an ACP message.
-    pub(super) left_out: u64,
+    pub left_out: u64,
     /// Messages whose sender is unknown.
-    pub(super) guessed: u64,
+    pub guessed: u64,
     /// Items that are no message.
-    pub(super) odd: u64,
+    pub odd: u64,
 }
 
 /// A message at one side of the relay.
 #[derive(Debug)]
-pub(in crate::cli) struct Item {
+pub struct Item {
     /// In microseconds since the beginning.
-    pub(super) t: u64,
-    pub(super) hop: Side,
-    pub(super) to: Side,
+    pub t: u64,
+    /// The side of the relay at which it was seen.
+    pub hop: Side,
+    /// The side that it is for.
+    pub to: Side,
     /// It was forwarded unchanged.
-    pub(super) passed: bool,
-    pub(super) bytes: Vec<u8>,
+    pub passed: bool,
+    /// As they were captured.
+    pub bytes: Vec<u8>,
 }
 
 impl Capture {
     /// A capture without messages.
-    pub(in crate::cli) fn of(format: &'static str) -> Self {
+    #[must_use]
+    pub fn of(format: &'static str) -> Self {
         Self {
             format,
             ..Self::default()
@@ -52,11 +57,12 @@ impl Capture {
     pub(super) fn of_lines(
         format: &'static str,
         text: &[u8],
+        advance: fn(u64),
         mut read: impl FnMut(&[u8]) -> serde_json::Result<Option<Item>>,
     ) -> Result<Self, String> {
         let mut capture = Self::of(format);
         for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            progress::advance(line.len() as u64);
+            advance(line.len() as u64);
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -68,7 +74,7 @@ impl Capture {
     }
 
     /// Names the peers that the format does not name, from `initialize` and its answer.
-    pub(super) fn name_peers(&mut self) {
+    pub fn name_peers(&mut self) {
         for (name, from) in [
             (&mut self.client, Side::Client),
             (&mut self.agent, Side::Agent),
@@ -82,7 +88,8 @@ impl Capture {
 
 impl Item {
     /// A message that was sent by one side and received by the other unchanged.
-    pub(in crate::cli) const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
+    #[must_use]
+    pub const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
         Self {
             t,
             hop: to.other(),
@@ -102,7 +109,7 @@ impl Item {
 pub(super) struct Parts<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Parts<'a> {
-    pub(in crate::cli) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
+    pub(super) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(line).map(Self)
     }
 

@@ -10,19 +10,22 @@ use recording::capture::write_line;
 use recording::{Header, one_line};
 
 /// Bare messages, and other lines that are JSON.
+#[derive(Debug)]
 pub(super) struct Plain;
 
 /// `{"dir":"c2a","ts":0.1,"msg":{…}}`; a line that is no JSON as `"raw":"…"`.
+#[derive(Debug)]
 pub(super) struct Captured;
 
 /// The trace format of the official conductor, for the official trace viewer: `trace.rs` of the
 /// crate `agent-client-protocol-conductor` 5.0. It cannot represent frames that are no message.
+#[derive(Debug)]
 pub(super) struct Jsons;
 
 /// The export format of acp-devtools, version 1: `packages/core/src/storage/export.ts` of
 /// github.com/maksugr/acp-devtools (MIT). Frames are strings in it, so that also those that are no
 /// JSON can be exported.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Devtools(Vec<Box<RawValue>>);
 
 /// A line of [`Jsons`]: a request, a response or a notification.
