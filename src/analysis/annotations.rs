@@ -3,6 +3,8 @@
 //!
 //! It is given the events one by one and keeps no bodies.
 
+#![warn(clippy::indexing_slicing)]
+
 use std::collections::HashMap;
 
 use super::filter::{DerivedFields, Field, Filter};

@@ -98,7 +98,6 @@ impl FileCheck {
     }
 
     /// The totals of one file and the dialects its sides were read as, as JSON.
-    #[must_use]
     pub fn json(&self, path: &Path) -> Value {
         let read_as = |side| {
             self.repairs.dialect(side).map(
@@ -115,7 +114,6 @@ impl FileCheck {
     }
 
     /// The totals of one file, as text.
-    #[must_use]
     pub fn text(&self, path: &Path) -> String {
         let summary = &self.summary;
         let gap = if summary.groups.is_empty() { "" } else { "\n" };
@@ -163,13 +161,11 @@ impl FileCheck {
 
 impl CheckSummary {
     /// The number of violations.
-    #[must_use]
     pub const fn violations(&self) -> u64 {
         self.refused + self.ignored
     }
 
     /// The violations that no rule repairs.
-    #[must_use]
     pub const fn unrepaired(&self) -> u64 {
         self.violations() - self.repaired
     }
@@ -187,7 +183,6 @@ impl CheckSummary {
     }
 
     /// The totals of all files, as JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({"summary": {
             "messages": self.messages,
@@ -225,7 +220,6 @@ impl CheckSummary {
 }
 
 /// A violation in a capture as one JSON object.
-#[must_use]
 pub fn line_json(path: &Path, finding: &Finding) -> Value {
     let violation = finding.violation.as_ref();
     json!({
@@ -245,7 +239,6 @@ pub fn line_json(path: &Path, finding: &Finding) -> Value {
 }
 
 /// A violation in a capture as a line of text, and one more for each rule that repairs it.
-#[must_use]
 pub fn line_text(finding: &Finding) -> String {
     let Some(violation) = &finding.violation else {
         return String::new();

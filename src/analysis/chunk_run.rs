@@ -51,7 +51,6 @@ impl ChunkFolder {
 
 impl ChunkRun {
     /// The run of one chunk, if the event is a chunk.
-    #[must_use]
     pub fn from_event(event: &RecordedEvent) -> Option<Self> {
         let message = event.message()?;
         let is_update = message.kind == Some(Kind::Notification)
@@ -73,7 +72,6 @@ impl ChunkRun {
     }
 
     /// The kind, and the number of chunks.
-    #[must_use]
     pub fn title(&self) -> String {
         match self.count {
             1 => self.kind.clone(),

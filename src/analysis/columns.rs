@@ -56,7 +56,6 @@ impl<'t> Columns<'t> {
     }
 
     /// Text of several lines.
-    #[must_use]
     pub fn text(&self, examples: bool) -> String {
         let mut text = String::new();
         for (at, layer) in self.layers.iter().enumerate() {
@@ -79,7 +78,6 @@ impl<'t> Columns<'t> {
     }
 
     /// The table with the rules, shapes and memory of all layers, each with the name of its table.
-    #[must_use]
     pub fn json(&self) -> Value {
         let layers = &self.layers;
         let mut all = layers[0].content.clone();

@@ -3,6 +3,8 @@
 //!
 //! They are collected event by event from one view of a recording, so that it can grow.
 
+#![warn(clippy::indexing_slicing)]
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 

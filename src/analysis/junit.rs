@@ -26,7 +26,6 @@ pub struct Case {
 
 impl Suite {
     /// The suite of a file that could not be tested.
-    #[must_use]
     pub fn unreadable(name: String, why: &str) -> Self {
         let case = Case {
             name: "open".to_owned(),
@@ -70,7 +69,6 @@ impl Suite {
 }
 
 /// The report.
-#[must_use]
 pub fn report(suites: &[Suite]) -> String {
     let suites: String = suites.iter().map(Suite::xml).collect();
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{suites}</testsuites>\n")

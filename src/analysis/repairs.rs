@@ -61,7 +61,6 @@ impl Repairs {
 
     /// The dialect that a side's messages were read as, and by what it was recognised; `None` for a
     /// side without messages.
-    #[must_use]
     pub fn dialect(&self, side: Side) -> Option<(&str, Option<&Detection>)> {
         if self.v2[side as usize] {
             return Some((V2_DIALECT, None));
@@ -116,7 +115,6 @@ impl Repairs {
 
     /// The rules that repair `violation` in the last message, in the order in which they apply;
     /// none when it remains.
-    #[must_use]
     pub fn rules(&self, violation: &Violation) -> Vec<Remedy> {
         if violation.remains_in(&self.last_result.left) {
             return Vec::new();

@@ -51,13 +51,11 @@ pub struct Hit<'a> {
 
 impl<'a> TextSearch<'a> {
     /// Searches the recording in `file` for the pattern.
-    #[must_use]
     pub fn new(file: &'a str, pattern: &'a Regex) -> Self {
-        let runs = HashMap::new();
         Self {
             file,
             pattern,
-            runs,
+            runs: HashMap::new(),
         }
     }
 

@@ -22,7 +22,6 @@ pub struct CheckedTable {
 
 impl CheckedTable {
     /// Adds the table in a file to those that are known.
-    #[must_use]
     pub fn add(tables: &mut Library, file: String, text: String) -> Self {
         let added = tables.add(&file, &text);
         let source = tables.sources().last().filter(|_| added.is_ok());
@@ -36,7 +35,6 @@ impl CheckedTable {
     }
 
     /// A table that is known.
-    #[must_use]
     pub fn known(source: &Source) -> Self {
         Self {
             file: source.file.to_string(),
@@ -62,7 +60,6 @@ impl CheckedTable {
     }
 
     /// The numbers of its rules and examples.
-    #[must_use]
     pub fn counts(&self) -> Option<(usize, usize)> {
         let rules = &self.source.as_ref()?.table().rules;
         let examples = rules.iter().map(|rule| rule.examples().len()).sum();
@@ -70,7 +67,6 @@ impl CheckedTable {
     }
 
     /// As JSON, without the text.
-    #[must_use]
     pub fn json(&self) -> Value {
         let (rules, examples) = self.counts().unzip();
         let source = self.source.as_ref();

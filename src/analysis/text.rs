@@ -31,7 +31,6 @@ const POINTERS: [&str; 12] = [
 const MAX_WIDTH: usize = 52;
 
 /// Microseconds as a duration.
-#[must_use]
 pub fn duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
@@ -41,7 +40,6 @@ pub fn duration(micros: u64) -> String {
 }
 
 /// Microseconds as seconds with six decimals.
-#[must_use]
 pub fn timestamp(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
@@ -55,7 +53,6 @@ pub fn seconds<S: Serializer>(micros: &u64, to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// A number of bytes.
-#[must_use]
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
@@ -69,7 +66,6 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// The beginning of a text, escaped and in one line.
-#[must_use]
 pub fn excerpt(text: &[u8]) -> String {
     let cut = text.len().min(4 * MAX_EXCERPT);
     let whole = printable(&text[..cut]);
@@ -82,14 +78,12 @@ pub fn excerpt(text: &[u8]) -> String {
 }
 
 /// `1 rule`, `2 rules`.
-#[must_use]
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
     let ending = if count == N::from(1) { "" } else { "s" };
     format!("{count} {what}{ending}")
 }
 
 /// The words that distinguish a message from others of the same method, not escaped.
-#[must_use]
 pub fn summary(message: &Value) -> String {
     let at = |pointer: &&str| message.pointer(pointer)?.as_str();
     let mut words: Vec<&str> = POINTERS.iter().filter_map(at).collect();
@@ -100,7 +94,6 @@ pub fn summary(message: &Value) -> String {
 }
 
 /// Aligns the cells of `rows`, two spaces between columns. The last column is not padded.
-#[must_use]
 pub fn table(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

@@ -69,19 +69,16 @@ impl VectorReport {
     }
 
     /// How many have failed.
-    #[must_use]
     pub fn failed(&self) -> usize {
         count(&self.outcomes, |one| one.fault.is_some())
     }
 
     /// The totals of all files, in a line.
-    #[must_use]
     pub fn totals(&self) -> String {
         totals(self.vectors, &self.outcomes)
     }
 
     /// All of it as JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({
             "vectors": self.vectors,
@@ -105,7 +102,6 @@ impl VectorReport {
 
 impl VectorOutcome {
     /// `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
-    #[must_use]
     pub fn line(&self) -> String {
         let VectorResult {
             name,

@@ -195,7 +195,6 @@ pub fn read(path: &Path, library: &Arc<Library>) -> io::Result<Deviations> {
 
 impl Deviations {
     /// Whether there is nothing that a table could repair.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }

@@ -1,5 +1,6 @@
 //! Visits the events of a conversation and has a format write them.
 
+use serde::Serialize;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use super::json::{Captured, Devtools, Jsons, Plain};
@@ -42,17 +43,23 @@ pub struct Exporter {
     last: u64,
     /// What was written and not taken.
     out: Vec<u8>,
-    /// Messages that were written.
+    /// What became of the messages so far.
+    pub counts: ExportCounts,
+}
+
+/// How many messages were written, and how many not.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ExportCounts {
+    /// Written.
     pub messages: u64,
-    /// Messages that the format cannot represent.
+    /// The format cannot represent them.
     pub left_out: u64,
-    /// Messages whose bodies were not recorded.
+    /// Their bodies were not recorded.
     pub bodiless: u64,
 }
 
 impl ExportFormat {
     /// The view that it shows if none is chosen.
-    #[must_use]
     pub const fn default_view(self) -> View {
         match self {
             Self::Md | Self::Mermaid => View::At(Side::Client),
@@ -74,7 +81,6 @@ impl ExportFormat {
 
 impl Exporter {
     /// Writes that view in that format.
-    #[must_use]
     pub fn new(to: ExportFormat, view: View) -> Self {
         Self {
             format: to.begin(),
@@ -85,9 +91,7 @@ impl Exporter {
             header: None,
             last: 0,
             out: Vec::new(),
-            messages: 0,
-            left_out: 0,
-            bodiless: 0,
+            counts: ExportCounts::default(),
         }
     }
 
@@ -129,9 +133,9 @@ impl Exporter {
                     true
                 });
                 *(match written {
-                    Some(true) => &mut self.messages,
-                    Some(false) => &mut self.left_out,
-                    None => &mut self.bodiless,
+                    Some(true) => &mut self.counts.messages,
+                    Some(false) => &mut self.counts.left_out,
+                    None => &mut self.counts.bodiless,
                 }) += 1;
             }
             _ => self.format.event(event, &mut text),

@@ -7,5 +7,5 @@ mod format;
 mod json;
 mod text;
 
-pub use exporter::{ExportFormat, Exporter};
+pub use exporter::{ExportCounts, ExportFormat, Exporter};
 use format::{Exported, Format};

@@ -12,6 +12,8 @@
 //! page implements the same language, for files that no server reads (`viewer/page/filter.js`);
 //! `tests/vectors/inspect/filter.json` tests both.
 
+#![warn(clippy::indexing_slicing)]
+
 mod eval;
 mod field;
 mod parse;

@@ -45,7 +45,6 @@ pub struct Item {
 
 impl Capture {
     /// A capture without messages.
-    #[must_use]
     pub fn of(format: &'static str) -> Self {
         Self {
             format,
@@ -88,7 +87,6 @@ impl Capture {
 
 impl Item {
     /// A message that was sent by one side and received by the other unchanged.
-    #[must_use]
     pub const fn unchanged(t: u64, to: Side, bytes: Vec<u8>) -> Self {
         Self {
             t,

@@ -4,6 +4,8 @@
 //! growing recording. The schema check is in `acp`; the pairing of answers and the order of
 //! messages are checked here. See `verify` for damaged files.
 
+#![warn(clippy::indexing_slicing)]
+
 mod linter;
 mod report;
 mod rules;

@@ -10,7 +10,6 @@ use crate::text::{excerpt, timestamp};
 use jsonrpc::Side;
 
 /// A finding of the linter in one line.
-#[must_use]
 pub fn event_line(finding: &Finding) -> String {
     let mut text = format!(
         "{:>6} {:>12}  {:<7} {} {}",
@@ -31,7 +30,6 @@ pub fn event_line(finding: &Finding) -> String {
 }
 
 /// A finding of the linter as one JSON object.
-#[must_use]
 pub fn event_json(file: &str, finding: &Finding) -> Value {
     json!({
         "file": file,
@@ -46,7 +44,6 @@ pub fn event_json(file: &str, finding: &Finding) -> Value {
 }
 
 /// The findings in a file as a test suite: for each rule a case, which fails by those that count.
-#[must_use]
 pub fn suite<'f>(
     name: String,
     took: Duration,

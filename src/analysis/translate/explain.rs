@@ -27,7 +27,6 @@ pub struct Explanation<'s> {
 
 impl<'s> Explanation<'s> {
     /// `None` if nothing was changed and there are no notes.
-    #[must_use]
     pub fn of(line: u64, from: Side, stage: &'s Stage, library: &'s Library) -> Option<Self> {
         let before = value(&stage.before);
         let changes = match &stage.after[..] {
@@ -56,7 +55,6 @@ impl<'s> Explanation<'s> {
     }
 
     /// Several lines of text.
-    #[must_use]
     pub fn text(&self) -> String {
         let (from, to) = self.dialects();
         let before = value(&self.stage.before);
@@ -95,7 +93,6 @@ impl<'s> Explanation<'s> {
     }
 
     /// One JSON object.
-    #[must_use]
     pub fn json(&self) -> Value {
         let (from, to) = self.dialects();
         let rule =
@@ -118,7 +115,6 @@ impl<'s> Explanation<'s> {
 }
 
 /// A note in one line.
-#[must_use]
 pub fn note_text(note: &DialectNote) -> String {
     let rule = note
         .rule

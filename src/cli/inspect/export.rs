@@ -73,15 +73,13 @@ pub(super) fn run(args: &Export) -> Result<ExitCode, ExitCode> {
     flushed
         .and_then(|()| write(&exporter.take(0).unwrap_or_default()))
         .map_err(|error| exit::fail(exit::SYSTEM, &format!("cannot write: {error}")))?;
-    let (left_out, bodiless) = (exporter.left_out, exporter.bodiless);
+    let counts = exporter.counts;
     if args.json {
-        let messages = exporter.messages;
-        let done = json!({"messages": messages, "left_out": left_out, "bodiless": bodiless});
-        note(&done.to_string());
+        note(&json!(counts).to_string());
     } else {
         for (count, why) in [
-            (left_out, "this format cannot represent them"),
-            (bodiless, "their bodies were not recorded"),
+            (counts.left_out, "this format cannot represent them"),
+            (counts.bodiless, "their bodies were not recorded"),
         ] {
             if count > 0 {
                 note(&format!("acp-relay: {count} messages were left out: {why}"));
