@@ -10,7 +10,7 @@
 //! - Of tables: [`CheckedTable`] checks one, [`Columns`] shows one, [`draft`] writes one, and
 //!   [`VectorReport`] has the results of golden vectors, with `scripted` conversations among them.
 //!
-//! [`text`] and [`junit`] are how results are shown. Nothing is printed here.
+//! [`lines`], [`text`] and [`junit`] are how results are shown. Nothing is printed here.
 
 mod annotations;
 pub mod check;
@@ -23,6 +23,7 @@ pub mod filter;
 pub mod import;
 pub mod junit;
 mod leaves;
+pub mod lines;
 pub mod lint;
 mod repairs;
 pub mod retranslate;
