@@ -17,6 +17,7 @@ pub use panics;
 pub use policy;
 pub use proxy;
 pub use recording;
+pub use replay;
 pub use transport;
 pub use viewer;
 pub mod cli;

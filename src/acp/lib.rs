@@ -1,4 +1,15 @@
-//! ACP as its schemas publish it, and the check of messages against them.
+//! ACP as its schemas publish it, and the check of messages against them. For authors of agents and
+//! clients who want to know what a message does wrong.
+//!
+//! ```
+//! use acp::Checker;
+//! use jsonrpc::{Frame, Side};
+//!
+//! let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
+//!     {"sessionUpdate":"tool_call","toolCallId":"1","title":"Send","kind":"channel"}}}"#;
+//! let checked = Checker::new(false).check(Some(Side::Agent), &Frame::from(update));
+//! assert_eq!(checked.violations[0].pointer, "/params/update/kind");
+//! ```
 //!
 //! `acp-v1.schema.json` is the stable v1 schema, which is canonical ACP here, and
 //! `acp-v2-draft.schema.json` the draft of v2; a test makes both from the types of the crate

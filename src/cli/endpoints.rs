@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 
 use super::{agents, recordings};
-use agent_connect::TRANSPORT;
 use jsonrpc::nearest;
 use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
@@ -16,7 +15,8 @@ const RUNNERS: [&str; 9] = [
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
     Setup {
-        agent_connect: Some(TRANSPORT),
+        agent_connect: Some(agent_connect::TRANSPORT),
+        replay: Some(replay::TRANSPORT),
         ..Setup::default()
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct LogArgs {
 }
 
 /// The crates of this program but for its own, whose names begin the targets of their events.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "acp",
     "agent_connect",
     "analysis",
@@ -78,6 +78,7 @@ const CRATES: [&str; 16] = [
     "policy",
     "proxy",
     "recording",
+    "replay",
     "transport",
     "viewer",
 ];

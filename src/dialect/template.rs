@@ -5,6 +5,7 @@ use memchr::memmem;
 
 use super::table::{Expect, Guard, Literal};
 use super::text::string_end;
+use jsonrpc::Envelope;
 
 /// The member whose value differs.
 const NAME: &str = "text";
@@ -19,23 +20,25 @@ pub(super) struct Template {
     start: Vec<u8>,
     /// What it has from the closing quote on.
     end: Vec<u8>,
+    /// How many strings it has. One more quote would make another string.
+    strings: u32,
 }
 
 impl Template {
     /// Whether a valid message differs from the remembered one in its text alone.
     #[inline]
-    pub(super) fn fits(&self, message: &[u8]) -> bool {
-        let Some(opening) = self.start.len().checked_sub(1) else {
-            return false;
-        };
-        message.starts_with(&self.start)
-            && message[opening + 1..].ends_with(&self.end)
-            && string_end(message, opening) + self.end.len() == message.len() + 1
+    pub(super) fn fits(&self, message: &[u8], at: &Envelope) -> bool {
+        at.strings == self.strings
+            && !self.start.is_empty()
+            && message.len() >= self.start.len() + self.end.len()
+            && message.starts_with(&self.start)
+            && message.ends_with(&self.end)
     }
 
     /// Remembers a valid message.
-    pub(super) fn learn(&mut self, message: &[u8]) {
+    pub(super) fn learn(&mut self, message: &[u8], at: &Envelope) {
         self.start.clear();
+        self.strings = at.strings;
         let Some(opening) = opening_quote(message) else {
             return;
         };

@@ -62,14 +62,14 @@ impl Translator {
                 Way::Read => !at.jsonrpc,
                 Way::Write => !self.actions.waiting.is_empty(),
             }
-            || !self.passed[way as usize].fits(frame.as_bytes()) && self.look_up(way, frame, at)
+            || !self.passed[way as usize].fits(frame.as_bytes(), at) && self.look_up(way, frame, at)
     }
 
     /// Whether a rule may apply to a notification; one to which none does is remembered.
     fn look_up(&mut self, way: Way, frame: &Frame, at: &Envelope) -> bool {
         let may_concern = self.may_concern(way, frame, at, None);
         if !may_concern && !self.program.reads_text {
-            self.passed[way as usize].learn(frame.as_bytes());
+            self.passed[way as usize].learn(frame.as_bytes(), at);
         }
         may_concern
     }

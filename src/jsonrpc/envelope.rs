@@ -60,6 +60,9 @@ pub struct Envelope {
     pub body: Option<Span>,
     /// Where the members of the body are, when it is an object with few of them.
     pub index: Option<MemberIndex>,
+    /// How many strings there are, names included. Names of the message's own members are only
+    /// counted when their spelling is unusual, so this is for comparing messages that begin alike.
+    pub strings: u32,
     /// Whether there is a member `jsonrpc`.
     pub jsonrpc: bool,
     /// Whether there are members that JSON-RPC does not define.

@@ -24,6 +24,8 @@ pub(super) struct FieldSet {
     pub(super) indexed_body: Option<usize>,
     /// Whether there are members that JSON-RPC does not define.
     pub(super) unknown: bool,
+    /// How many strings the reader has read.
+    pub(super) strings: u32,
     /// The first fault that was found although the text is JSON so far.
     pub(super) fault: Option<(FrameFault, usize)>,
 }
@@ -157,6 +159,7 @@ impl FieldSet {
             } else {
                 None
             },
+            strings: self.strings,
             jsonrpc: self.has(Member::Jsonrpc),
             unknown_members: self.unknown,
         }

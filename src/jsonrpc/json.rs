@@ -32,6 +32,8 @@ pub(super) struct Reader<'a> {
     /// How deeply containers may be nested.
     nesting: usize,
     strings: StringScan,
+    /// How many strings were read.
+    pub(super) read_strings: u32,
     /// Where the reading began; everything before is known to be UTF-8.
     start: usize,
 }
@@ -45,6 +47,7 @@ pub(super) struct Checkpoint {
     outer: usize,
     depth: usize,
     in_object: bool,
+    read_strings: u32,
     /// The first word of `Levels`; there are no checkpoints deeper than that.
     levels: u64,
 }
@@ -96,6 +99,7 @@ impl<'a> Reader<'a> {
             at: 0,
             nesting: nesting.min(DEEPEST),
             strings: StringScan::new(),
+            read_strings: 0,
             start: 0,
         }
     }
@@ -104,6 +108,7 @@ impl<'a> Reader<'a> {
     pub(super) fn resume(text: &'a [u8], nesting: usize, from: &Checkpoint) -> Self {
         Self {
             at: from.at,
+            read_strings: from.read_strings,
             start: from.at,
             ..Self::new(text, nesting)
         }
@@ -214,6 +219,7 @@ impl<'a> Reader<'a> {
             outer,
             depth: outer,
             in_object: false,
+            read_strings: self.read_strings,
             levels: 0,
         };
         self.walk(start, visitor)
@@ -237,6 +243,7 @@ impl<'a> Reader<'a> {
                     outer,
                     depth,
                     in_object,
+                    read_strings: self.read_strings,
                     levels: levels.0[0],
                 });
             }
@@ -350,6 +357,7 @@ impl<'a> Reader<'a> {
     /// A string from its opening quote; returns whether it has escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, ReadError> {
+        self.read_strings += 1;
         self.at = self.strings.end(self.text, self.at + 1);
         if self.text.get(self.at) == Some(&b'"') {
             self.at += 1;

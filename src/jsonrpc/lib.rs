@@ -1,4 +1,17 @@
-//! JSON-RPC frames: scanning, framing, limits and the relay's own messages.
+//! JSON-RPC frames: scanning, framing, limits and the relay's own messages. For programs that pass
+//! messages on, and need their kind, id and method without a copy or a tree.
+//!
+//! ```
+//! use jsonrpc::{Frame, Kind, Limits, Scanned, scan};
+//!
+//! let frame = Frame::from(r#"{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{}}"#);
+//! let Scanned::Message(envelope) = scan(&frame, &Limits::default()) else {
+//!     panic!("it is a message")
+//! };
+//! assert_eq!(envelope.kind, Kind::Request);
+//! assert_eq!(envelope.method(&frame), "session/prompt");
+//! assert_eq!(envelope.id(&frame).json(), b"7");
+//! ```
 //!
 //! No async code, no policy and no knowledge of ACP.
 //!

@@ -152,6 +152,7 @@ fn read(
     if end.is_err() || !reader.is_utf8() {
         return Err(find_fault(text, fields, limits));
     }
+    fields.strings = reader.read_strings;
     match first {
         b'{' => fields.message(text).map(Some),
         b'[' => Ok(None),
@@ -172,6 +173,7 @@ fn read_resumed(
 ) -> Option<(Kind, Option<Span>)> {
     let mut reader = Reader::resume(text, limits.nesting, &from.checkpoint.point);
     fields.rest(&mut reader, from, limits).ok()?;
+    fields.strings = reader.read_strings;
     match fields.message(text) {
         Ok(message) if reader.is_utf8() => Some(message),
         _ => None,

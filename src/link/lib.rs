@@ -1,5 +1,20 @@
 //! A resumable link: two relays keep the messages of a conversation through any number of lost
-//! connections, each of which is an *attachment* of the link.
+//! connections, each of which is an *attachment* of the link. For both ends of any connection that
+//! may be lost while messages are under way.
+//!
+//! ```
+//! use link::ReplayBuffer;
+//! use jsonrpc::Frame;
+//!
+//! let mut sent = ReplayBuffer::default();
+//! for text in ["1", "2", "3"] {
+//!     sent.push(Frame::from(text)).expect("there are numbers left");
+//! }
+//! while sent.next(1 << 20).is_some() {} // written, and then the connection was lost
+//! sent.acknowledge(1).expect("it was sent"); // by the next attachment
+//! sent.rewind();
+//! assert_eq!(sent.next(1 << 20).map(|(number, _)| number), Some(2));
+//! ```
 //!
 //! Nothing here does I/O or reads a clock. [`Header`] is the line before each message on the wire,
 //! [`ReplayBuffer`] the messages that the peer has not acknowledged, [`LinkState`] one end of a link

@@ -9,14 +9,14 @@ use super::redact::begins_word;
 const MIN_LEN: usize = 8;
 
 /// Whether a folder's name is long enough that it does not occur by chance.
-pub(super) fn is_long(folder: &str) -> bool {
+pub fn is_long(folder: &str) -> bool {
     folder.trim_start_matches('/').len() >= MIN_LEN
 }
 
 /// The occurrences of a folder in a text, JSON or not. One with a long name is also found within
 /// words (`a/src/main.rs` in a diff is found in any case), and without its root, which some agents
 /// leave out (OpenCode).
-pub(super) fn find_folder<'a>(
+pub fn find_folder<'a>(
     text: &'a [u8],
     folder: &'a [u8],
     is_long: bool,

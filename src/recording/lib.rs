@@ -1,4 +1,4 @@
-//! The recording format `.acpr`: writing, reading, checking, redacting and replaying it.
+//! The recording format `.acpr`: writing, reading, checking and redacting it.
 //!
 //! A recording is an append-only file of JSON lines that `grep`, `jq` and `tail -f` can use: a
 //! header, then one event a line, each with a checksum. Frames are stored byte for byte. A long
@@ -38,8 +38,6 @@ mod peers;
 mod read;
 #[expect(clippy::indexing_slicing, reason = "positions it has found")]
 pub mod redact;
-#[expect(clippy::indexing_slicing, reason = "indices it has made")]
-pub mod replay;
 mod seconds;
 mod surrogates;
 mod tail;
@@ -58,6 +56,7 @@ pub use files::{
     NotRecording, PACKED, PLAIN, Recording, SegmentFile, SegmentSource, is_locked, on_read, open,
     recordings,
 };
+pub use folder_names::{find_folder, is_long};
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
 pub use peers::{peer_info, peer_name};

@@ -103,6 +103,8 @@ pub struct Setup {
     pub agent_connect: Option<AddedTransport>,
     /// The transport for agents and gateways on other machines.
     pub cluster: Option<AddedTransport>,
+    /// The transport for recordings that play an agent.
+    pub replay: Option<AddedTransport>,
     /// The settings of modules above this one, by type.
     pub extensions: Extensions,
     /// How an agent is started.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::resumable::pause;
-use super::{AddedTransport, http, process, replay, ssh, stdio, tcp, unix, websocket};
+use super::{AddedTransport, http, process, ssh, stdio, tcp, unix, websocket};
 use super::{
     Endpoint, HttpEndpoint, HttpProtocol, Link, Listener, OpenError, OpenErrorKind, Setup,
 };
@@ -26,7 +26,7 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
             (added(to, setup.agent_connect)?.check)(to)
         }
         Endpoint::Replay(address) => {
-            replay::open(to, address)?;
+            (added(to, setup.replay)?.check)(to)?;
             let live = address.forward.as_ref();
             live.map_or(Ok(()), |live| check(live, setup))
         }
@@ -96,14 +96,7 @@ async fn open(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
                 (added(to, setup.agent_connect)?.connect)(to, setup).await
             }
         },
-        Endpoint::Replay(address) => {
-            let replay = replay::open(to, address)?;
-            let live = match &address.forward {
-                Some(live) => Some(Box::pin(connect(live, setup)).await?),
-                None => None,
-            };
-            Ok(replay.link(live))
-        }
+        Endpoint::Replay(_) => (added(to, setup.replay)?.connect)(to, setup).await,
         Endpoint::Cluster(_) => (added(to, setup.cluster)?.connect)(to, setup).await,
     }
 }
@@ -133,10 +126,7 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
             "ssh leads to an agent; no client connects from it",
             "Run `acp-relay connect` with this endpoint on the client's machine",
         ),
-        Endpoint::Replay(_) => unsupported(
-            "a recording plays the agent; no client can connect from it",
-            "To play the client, use `acp-relay replay client FILE`",
-        ),
+        Endpoint::Replay(_) => (added(at, setup.replay)?.listen)(at, setup).await,
     }
 }
 

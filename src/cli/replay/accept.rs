@@ -12,8 +12,8 @@ use crate::cli::replace_file::replace_file;
 use analysis::import::{Capture, Item};
 use jsonrpc::Choice as _;
 use recording::redact::{Mode, PointerPattern};
-use recording::replay::{Script, ScriptStep};
 use recording::{PACKED, Recording, pack, unix_micros};
+use replay::{Script, ScriptStep};
 
 /// The compression level: zstd's own default.
 const ZSTD_LEVEL: i32 = 3;

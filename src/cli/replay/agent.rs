@@ -15,9 +15,8 @@ use crate::cli::target::AgentArgument;
 use crate::cli::variant::variant_of;
 use crate::cli::{connect, endpoints, exit, processes, recordings};
 use jsonrpc::{Side, parse_duration};
-use recording::replay::{MatchRule, Speed, Unmatched};
 use transport::Endpoint;
-use transport::replay::ReplayAddress;
+use transport::replay::{MatchRule, ReplayAddress, Speed, Unmatched};
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\

@@ -22,7 +22,7 @@ use analysis::lint::Linter;
 use analysis::text::counted;
 use jsonrpc::printable;
 use recording::capture::write_line;
-use recording::replay::Script;
+use replay::Script;
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

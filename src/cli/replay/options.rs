@@ -18,7 +18,7 @@ use crate::cli::variant::variant_of;
 use crate::cli::{console, exit};
 use jsonrpc::{Side, parse_duration};
 use recording::redact::PointerPattern;
-use recording::replay::CompareLevel;
+use replay::CompareLevel;
 
 /// Options for playing a client, of a command line or of a folder of tests.
 #[derive(Clone, Debug, Default, Args, Deserialize)]

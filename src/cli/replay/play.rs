@@ -1,6 +1,6 @@
 //! Plays the client of a script to a live agent, once.
 //!
-//! `recording::replay::Driver` decides what is sent when.
+//! `replay::Driver` decides what is sent when.
 
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::cli::target;
 use crate::cli::{console, endpoints, exit, recordings, runtime};
 use jsonrpc::{Exit, Kind, Side, printable};
 use recording::NotRecording;
-use recording::replay::{
+use replay::{
     Comparison, Driver, DriverAction, IgnoreRules, Script, ScriptError, ScriptFault, Timeouts,
     compare,
 };

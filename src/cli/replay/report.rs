@@ -7,8 +7,8 @@ use crate::cli::text::{Paint, Tone};
 use analysis::junit::{Case, Suite};
 use analysis::text::counted;
 use jsonrpc::printable;
-use recording::replay::ReplayDifference;
 use recording::show_halves;
+use replay::ReplayDifference;
 
 /// Maximum differences in the text; `--json` has all.
 const MAX_DIFFERENCES: usize = 40;

@@ -22,8 +22,8 @@ use analysis::junit::Suite;
 use analysis::text::counted;
 use jsonrpc::printable;
 use recording::redact::PointerPattern;
-use recording::replay::{Script, ScriptFault};
 use recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
+use replay::{Script, ScriptFault};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\

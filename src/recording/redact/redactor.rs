@@ -101,7 +101,8 @@ impl From<HitKind> for Hits {
 
 impl PointerPattern {
     /// The steps of the path, decoded.
-    pub(crate) fn steps(&self) -> &[String] {
+    #[must_use]
+    pub fn steps(&self) -> &[String] {
         &self.0
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::{InjectedFault, ReplayRules, Unmatched};
 use jsonrpc::{Choice, Side, parse_duration};
-use recording::replay::{InjectedFault, ReplayRules, Unmatched};
 
 /// A recording to be played; `E` is the type of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl<E> ReplayAddress<E> {
     ///
     /// # Errors
     /// When the file cannot be read or is invalid.
-    pub(super) fn rules(&self) -> Result<ReplayRules, String> {
+    pub fn rules(&self) -> Result<ReplayRules, String> {
         let mut rules = self.rules.clone();
         if let Some(path) = &self.fault {
             let text = std::fs::read_to_string(path);

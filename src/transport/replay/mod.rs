@@ -1,10 +1,7 @@
-//! A recording as the agent: `replay:PATH`.
-//!
-//! The client receives what the recorded client received. [`ReplayAddress`] is the address,
-//! [`link`] the link; `recording::replay` decides which message is sent when.
+//! The address of a recording that plays the agent, `replay:PATH`. The crate `replay` plays it.
 
 mod address;
-mod link;
+mod rules;
 
 pub use address::ReplayAddress;
-pub(crate) use link::open;
+pub use rules::{FaultKind, InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};

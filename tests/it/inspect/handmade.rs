@@ -9,7 +9,7 @@ use std::process::Command;
 
 use acp_relay::jsonrpc::Side;
 use acp_relay::recording::capture::{LineContent, Lines, expanded};
-use acp_relay::recording::replay::Script;
+use acp_relay::replay::Script;
 use serde_json::{Value, json};
 
 use super::{CAPTURES, answer, capture, import, recording, vectors};

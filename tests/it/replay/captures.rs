@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_relay::jsonrpc::{Frame, Side};
-use acp_relay::recording::replay::{IgnoreRules, Script, compare};
+use acp_relay::replay::{IgnoreRules, Script, compare};
 
 use crate::support::link::run;
 use crate::support::program;

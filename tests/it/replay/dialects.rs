@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use acp_relay::jsonrpc::Side;
-use acp_relay::recording::replay::{IgnoreRules, Script, compare};
+use acp_relay::replay::{IgnoreRules, Script, compare};
 
 use super::captures::{captures, run_recorded};
 use crate::support::link::run;

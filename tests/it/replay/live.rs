@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acp_relay::transport::{CloseReason, Endpoint, Setup, registry};
+use acp_relay::transport::{CloseReason, Endpoint, registry};
 use tokio::time::Instant;
 
 use super::played::talk;
@@ -108,9 +108,7 @@ async fn what_cannot_be_played_is_reported_before_a_client_connects() {
     let path = dir.path().join("x");
     let check = |text: String| {
         let to: Endpoint = text.parse().unwrap();
-        registry::check(&to, &Setup::default())
-            .unwrap_err()
-            .to_string()
+        registry::check(&to, &setup()).unwrap_err().to_string()
     };
     let there = |path: &std::path::Path| format!("replay:{}", path.display());
     assert!(check(there(&path)).contains("No such file"));

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_relay::jsonrpc::{Choice as _, Frame, Side, parse_duration};
-use acp_relay::recording::replay::{
-    Actor, ActorAction, CompareLevel, Driver, DriverAction, IgnoreRules, InjectedFault, MatchRule,
-    ReplayRules, Script, Speed, Timeouts, Unmatched, compare,
+use acp_relay::replay::{
+    Actor, ActorAction, CompareLevel, Driver, DriverAction, IgnoreRules, Script, Timeouts, compare,
 };
+use acp_relay::transport::replay::{InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
 
 /// The conversations and the cases of a file, each case with its title and lines.
 struct Vectors {

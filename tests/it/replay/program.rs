@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use acp_relay::jsonrpc::Side;
-use acp_relay::recording::replay::Script;
+use acp_relay::replay::Script;
 
 use super::live::capture;
 use crate::support::link::run;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use acp_relay::agent_connect::TRANSPORT;
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::jsonrpc::{Frame, Limits};
+use acp_relay::replay;
 use acp_relay::transport::{
     CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, Listener, Setup, registry,
 };
@@ -39,6 +40,7 @@ pub(crate) fn setup_with(limits: Limits) -> Setup {
     Setup {
         limits: Arc::new(limits),
         agent_connect: Some(TRANSPORT),
+        replay: Some(replay::TRANSPORT),
         ..Setup::default()
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     /// The choices of `tests/vectors/compare/permissions.json`.
     #[test]
     fn options_match_by_kind_and_name() {
-        let vectors = include_str!("../../../tests/vectors/compare/permissions.json");
+        let vectors = include_str!("../../tests/vectors/compare/permissions.json");
         let vectors: Value = serde_json::from_str(vectors).unwrap();
         for row in vectors["choices"].as_array().unwrap() {
             let live = &vectors[row["options"].as_str().unwrap()];

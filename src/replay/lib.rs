@@ -1,18 +1,22 @@
 //! Replays recordings: the recorded messages of one side answer or drive a live peer.
 //!
+//! For tests of editors and agents: a recorded agent needs no model and answers the same each time.
 //! [`Script`] is the conversation at one edge; [`scenes`] finds which steps follow from which. The
 //! [`Actor`] plays the agent, the [`Driver`] the client; both are given the received frames and the
-//! time, and return what to send. No I/O and no clock; `transport::replay` has the links.
+//! time, and return what to send, without I/O or a clock. `link` makes the actor an agent that
+//! `replay:FILE` connects to; [`TRANSPORT`] adds it to the transports.
+
+#![expect(clippy::indexing_slicing, reason = "indices it has made")]
 
 mod actor;
 mod compare;
 mod driver;
 mod level;
+mod link;
 mod live_agent;
 mod matching;
 mod names;
 mod permission;
-mod rules;
 mod scenes;
 mod script;
 
@@ -20,5 +24,5 @@ pub use actor::{Actor, ActorAction};
 pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
 pub use driver::{Driver, DriverAction, Timeouts};
 pub use level::CompareLevel;
-pub use rules::{FaultKind, InjectedFault, MatchRule, ReplayRules, Speed, Unmatched};
+pub use link::TRANSPORT;
 pub use script::{Script, ScriptError, ScriptFault, ScriptStep};

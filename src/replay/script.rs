@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::capture::{self, LineContent, Lines};
-use crate::surrogates::parse_json;
-use crate::{
+use jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
+use recording::capture::{self, LineContent, Lines};
+use recording::parse_json;
+use recording::{
     EventKind, Message, NotRecording, PACKED, PLAIN, Payload, RecordedEvent, Recording, View,
     ViewFilter,
 };
-use jsonrpc::{Envelope, Frame, Id, Kind, Limits, Scanned, Side, scan};
 
 /// The number of bytes that are read to detect the format of a file.
 const MAX_HEAD: u64 = 4096;

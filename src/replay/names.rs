@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::folder_names::{find_folder, is_long};
 use jsonrpc::text::{items, members};
 use jsonrpc::{Frame, Id, Limits, Scanned, scan};
+use recording::{find_folder, is_long};
 
 /// Session ids of at least this length are replaced wherever they are a whole string. A shorter one
 /// may occur by chance.
@@ -234,7 +234,7 @@ mod tests {
     /// The messages and texts of `tests/vectors/compare/replayed-names.json`: recorded, live.
     #[test]
     fn names_are_replaced_where_they_are_used() {
-        let vectors = include_str!("../../../tests/vectors/compare/replayed-names.json");
+        let vectors = include_str!("../../tests/vectors/compare/replayed-names.json");
         let vectors: Value = serde_json::from_str(vectors).unwrap();
         let rows = |name: &str| -> Vec<[String; 2]> {
             serde_json::from_value(vectors[name].clone()).unwrap()

@@ -3,7 +3,7 @@
 //! A task gives the actor what the client and the live agent (if there is one) send, and sends the
 //! actor's frames when they are due.
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready as now};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -14,27 +14,22 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::PollSender;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::{
-    CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard, OpenError,
-    OpenErrorKind, Peer, PeerKind, QueuedLink, forward,
-};
-use super::ReplayAddress;
+use super::{Actor, ActorAction, Script};
 use jsonrpc::framing::Decoded;
 use jsonrpc::{Frame, Side};
 use panics::{self, Place};
-use recording::replay::{Actor, ActorAction, Script, Unmatched};
+use transport::replay::ReplayAddress;
+use transport::replay::Unmatched;
+use transport::{
+    AddedTransport, CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard,
+    OpenError, OpenErrorKind, Peer, PeerKind, QueuedLink, Setup, forward, registry,
+};
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
 const MAX_QUEUED: usize = 256;
 
 /// How long the live agent may take to exit after the client has closed, if it owes no response.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// A recording that was read, to be played once.
-pub(crate) struct Replay {
-    peer: Peer,
-    actor: Actor,
-}
 
 /// What the client does.
 enum FromClient {
@@ -53,8 +48,25 @@ struct Guard {
     live: Option<Box<dyn LinkGuard>>,
 }
 
-/// Reads a recording.
-pub(crate) fn open(to: &Endpoint, address: &ReplayAddress<Endpoint>) -> Result<Replay, OpenError> {
+/// The transport for `replay:FILE`.
+pub const TRANSPORT: AddedTransport = AddedTransport {
+    check: |to| open(to).map(drop),
+    connect: |to, setup| Box::pin(connect(to, setup)),
+    listen: |at, _| {
+        Box::pin(now(Err(OpenError::new(
+            OpenErrorKind::Usage,
+            at,
+            "a recording plays the agent; no client can connect from it",
+        )
+        .with_remedy(
+            "To play the client, use `acp-relay replay client FILE`",
+        ))))
+    },
+};
+
+/// Reads the recording, to be played once.
+fn open(to: &Endpoint) -> Result<(Peer, Actor), OpenError> {
+    let address = address(to)?;
     let unread = |what: String| OpenError::new(OpenErrorKind::NoInput, to, what);
     let script =
         Script::open(&address.path, address.edge).map_err(|error| unread(error.to_string()))?;
@@ -68,33 +80,42 @@ pub(crate) fn open(to: &Endpoint, address: &ReplayAddress<Endpoint>) -> Result<R
         // A relay stood between that form of the messages and the client, and does so again.
         Side::Agent => PeerKind::Remote,
     };
-    Ok(Replay {
-        peer: Peer {
-            kind,
-            ..Peer::remote(to.to_string(), true)
-        },
-        actor: Actor::new(Arc::new(script), rules),
-    })
+    let peer = Peer {
+        kind,
+        ..Peer::remote(to.to_string(), true)
+    };
+    Ok((peer, Actor::new(Arc::new(script), rules)))
 }
 
-impl Replay {
-    /// The link to it. What was not recorded is forwarded to the agent `live`.
-    pub(crate) fn link(self, live: Option<Link>) -> Link {
-        let (to_actor, from_client) = mpsc::channel(MAX_QUEUED);
-        let (to_client, from_actor) = mpsc::channel(1);
-        let (live, guard) = live.map_or((None, None), |link| {
-            let live = QueuedLink::new(link.rx, link.tx);
-            (Some((live, link.peer.half_close)), Some(link.guard))
-        });
-        let playing = Box::pin(play(self.actor, from_client, to_client, live));
-        let playing = panics::confine(Place::Conversation, playing).map(drop);
-        let task = tokio::spawn(playing);
-        let guard = Guard {
-            _task: AbortOnDropHandle::new(task),
-            live: guard,
-        };
-        let sender = Sender(PollSender::new(to_actor));
-        Link::new(self.peer, Receiver(from_actor), sender, guard)
+/// Opens a link to the recording, and to the live agent that what was not recorded is forwarded to.
+async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
+    let (peer, actor) = open(to)?;
+    let (mut live, mut guard) = (None, None);
+    if let Some(agent) = &address(to)?.forward {
+        let link = registry::connect(agent, setup).await?;
+        live = Some((QueuedLink::new(link.rx, link.tx), link.peer.half_close));
+        guard = Some(link.guard);
+    }
+    let (to_actor, from_client) = mpsc::channel(MAX_QUEUED);
+    let (to_client, from_actor) = mpsc::channel(1);
+    let playing = Box::pin(play(actor, from_client, to_client, live));
+    let playing = panics::confine(Place::Conversation, playing).map(drop);
+    let guard = Guard {
+        _task: AbortOnDropHandle::new(tokio::spawn(playing)),
+        live: guard,
+    };
+    let sender = Sender(PollSender::new(to_actor));
+    Ok(Link::new(peer, Receiver(from_actor), sender, guard))
+}
+
+fn address(to: &Endpoint) -> Result<&ReplayAddress<Endpoint>, OpenError> {
+    match to {
+        Endpoint::Replay(address) => Ok(address),
+        _ => Err(OpenError::new(
+            OpenErrorKind::Usage,
+            to,
+            "it is no recording",
+        )),
     }
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::matching::{matches, similarity};
-use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
 use jsonrpc::{Id, Kind, Side};
+use transport::replay::MatchRule;
 
 /// The scenes of a script, in the order in which they begin.
 #[derive(Debug)]

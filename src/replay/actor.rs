@@ -15,15 +15,15 @@ use serde_json::Value;
 use super::live_agent::LiveAgent;
 use super::matching::matches;
 use super::names::{NameKind, NameMap, with_id};
-use super::rules::{FaultKind, MatchRule, ReplayRules, Unmatched};
 use super::scenes::{Part, Scenes};
 use super::script::{Script, ScriptStep};
-use crate::surrogates::parse_json;
 use jsonrpc::reply::{self, Reason};
 use jsonrpc::{
     Envelope, Frame, FrameError, Id, IdBuf, Kind, Limits, PendingRequests, Rejected, Role, Scanned,
     Side, scan,
 };
+use recording::parse_json;
+use transport::replay::{FaultKind, MatchRule, ReplayRules, Unmatched};
 
 /// How long a step waits while the client sends nothing.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::rules::MatchRule;
+use transport::replay::MatchRule;
 
 /// The start and end of the mark that redaction leaves in a text.
 pub(super) const REDACTED: (&str, char) = ("‹redacted", '›');

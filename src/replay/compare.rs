@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::level::CompareLevel;
 use super::matching;
-use super::rules::MatchRule;
 use super::script::Script;
-use crate::canonical::{self, Step};
-use crate::patch::{self, Change};
-use crate::redact::PointerPattern;
-use crate::{RecordedEvent, View};
 use jsonrpc::{Kind, Side};
+use recording::canonical::{self, Step};
+use recording::patch::{self, Change};
+use recording::redact::PointerPattern;
+use recording::{RecordedEvent, View};
+use transport::replay::MatchRule;
 
 /// Values that vary in every run and say nothing about the agent: the usage of its model.
 const VOLATILE: [&str; 3] = [

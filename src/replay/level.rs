@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::matching::REDACTED;
-use crate::canonical::Step;
 use jsonrpc::{Kind, Side};
+use recording::canonical::Step;
 
 /// Members whose texts say what a value is, and are not written by a model.
 const WORDS: [&str; 7] = [

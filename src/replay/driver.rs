@@ -11,10 +11,10 @@ use std::time::Duration;
 use super::matching::matches;
 use super::names::{NameKind, NameMap, with_id};
 use super::permission::{OptionChoice, choose};
-use super::rules::MatchRule;
 use super::script::{Script, ScriptStep};
 use jsonrpc::reply::{self, Reason};
 use jsonrpc::{Choice, Frame, Id, IdBuf, PendingRequests, Side};
+use transport::replay::MatchRule;
 
 /// Plays the client.
 #[derive(Debug)]
