@@ -16,13 +16,20 @@ use std::time::Duration;
 
 use conversation::offline::{OfflineRelay, Stage, TranslatorPair};
 use conversation::{DialectChoice, DialectOptions};
-use dialect::versions::{V2_DIALECT, Version, VersionPolicies};
+use dialect::versions::{Version, VersionPolicies};
 use dialect::{DialectError, Library};
 use jsonrpc::{Frame, Side};
 
 /// How a conversation is translated.
 #[derive(Debug)]
-pub struct Pipeline(Mode);
+pub enum Pipeline {
+    /// The client speaks one dialect, the agent another.
+    Relay(Box<TranslatorPair>),
+    /// Both sides spoke one dialect; the output is in another.
+    Convert(Box<[TranslatorPair; 2]>),
+    /// One of the dialects is v2: the relays that a message passes.
+    Versions(Vec<OfflineRelay>),
+}
 
 /// The result of one message.
 #[derive(Debug, Default)]
@@ -33,19 +40,6 @@ pub struct PipelineOutput {
     pub back: Vec<Frame>,
     /// The translations made, in order; between versions none is told.
     pub stages: Vec<Stage>,
-}
-
-#[derive(Debug)]
-enum Mode {
-    /// The client speaks one dialect, the agent another.
-    Relay(Box<TranslatorPair>),
-    /// Both sides spoke one dialect; the output is in another.
-    Convert {
-        from: Box<TranslatorPair>,
-        to: Box<TranslatorPair>,
-    },
-    /// One of the dialects is v2: the relays that a message passes.
-    Versions(Vec<OfflineRelay>),
 }
 
 impl Pipeline {
@@ -59,10 +53,10 @@ impl Pipeline {
         agent: &DialectChoice,
     ) -> Result<Self, DialectError> {
         if let Some(relays) = version_relays(library, &[[client, agent]])? {
-            return Ok(Self(Mode::Versions(relays)));
+            return Ok(Self::Versions(relays));
         }
         let pair = TranslatorPair::new(library, client, agent)?;
-        Ok(Self(Mode::Relay(Box::new(pair))))
+        Ok(Self::Relay(Box::new(pair)))
     }
 
     /// For a conversation that both sides held in the first dialect; and the only side that speaks the
@@ -76,25 +70,23 @@ impl Pipeline {
         to: &DialectChoice,
     ) -> Result<(Self, Option<Side>), DialectError> {
         if let Some(relays) = version_relays(library, &[[from, to], [to, from]])? {
-            return Ok((Self(Mode::Versions(relays)), None));
+            return Ok((Self::Versions(relays), None));
         }
         let speaker = |choice: &DialectChoice| match choice {
             DialectChoice::Named(name) => library.table(name).ok()?.speaker,
             DialectChoice::Canonical | DialectChoice::Auto => None,
         };
-        let mode = Mode::Convert {
-            from: Box::new(TranslatorPair::new(library, from, from)?),
-            to: Box::new(TranslatorPair::new(library, to, to)?),
-        };
-        Ok((Self(mode), speaker(from).or_else(|| speaker(to))))
+        let pair = |choice| TranslatorPair::new(library, choice, choice);
+        let pairs = Box::new([pair(from)?, pair(to)?]);
+        Ok((Self::Convert(pairs), speaker(from).or_else(|| speaker(to))))
     }
 
     /// Translates one message of side `from`, `micros` after the beginning.
     pub fn translate(&mut self, from: Side, frame: &Frame, micros: u64) -> PipelineOutput {
         let mut output = PipelineOutput::default();
-        match &mut self.0 {
-            Mode::Versions(relays) => pass_relays(relays, from, frame, micros, &mut output),
-            Mode::Relay(pair) => {
+        match self {
+            Self::Versions(relays) => pass_relays(relays, from, frame, micros, &mut output),
+            Self::Relay(pair) => {
                 let read = pair.read(from, frame);
                 output.back.clone_from(&read.outcome.replies);
                 let canonical = read.after.clone();
@@ -112,7 +104,8 @@ impl Pipeline {
                     }
                 }
             }
-            Mode::Convert { from: old, to: new } => {
+            Self::Convert(pairs) => {
+                let [old, new] = &mut **pairs;
                 let read = old.read(from, frame);
                 let canonical = read.after.clone();
                 output.stages.push(read);
@@ -137,15 +130,23 @@ fn version_relays(
     library: &Arc<Library>,
     pairs: &[[&DialectChoice; 2]],
 ) -> Result<Option<Vec<OfflineRelay>>, DialectError> {
-    let is_same = |[client, agent]: &[&DialectChoice; 2]| version(client) == version(agent);
-    if pairs.iter().all(is_same) {
+    let mut versions = pairs.iter().map(|pair| pair.map(DialectChoice::is_v2));
+    if versions.all(|[client, agent]| client == agent) {
         return Ok(None);
     }
+    let canonical = DialectChoice::Canonical;
+    let version = |choice: &DialectChoice| match choice.is_v2() {
+        true => Some(Version::Two),
+        false => Some(Version::One),
+    };
     let relay = |pair: &[&DialectChoice; 2]| {
         let (versions, [client, agent]) = match pairs {
-            // The file shows them, perhaps in a second `initialize`.
-            [_] => ([None; 2], pair.map(v1_part)),
-            _ => (pair.map(|choice| Some(version(choice))), *pair),
+            // The file shows the versions, perhaps in a second `initialize`.
+            [_] => {
+                let of_v1 = pair.map(|one| if one.is_v2() { &canonical } else { one });
+                ([None; 2], of_v1)
+            }
+            _ => (pair.map(version), *pair),
         };
         let options = DialectOptions::new(library, client, agent)?;
         let options = options.with_versions(Arc::default(), VersionPolicies::default(), versions);
@@ -184,20 +185,5 @@ fn pass_relays(
                 }
             }
         }
-    }
-}
-
-fn version(choice: &DialectChoice) -> Version {
-    match choice {
-        DialectChoice::Named(name) if name == V2_DIALECT => Version::Two,
-        _ => Version::One,
-    }
-}
-
-/// The dialect of v1 that a side speaks if it does not speak v2.
-fn v1_part(choice: &DialectChoice) -> &DialectChoice {
-    match version(choice) {
-        Version::One => choice,
-        Version::Two => &DialectChoice::Canonical,
     }
 }
