@@ -1,5 +1,26 @@
-//! What can be found out from recordings and mapping tables without a network, for the command line
-//! and the viewer.
+//! What can be found out from recordings and mapping tables without a network. For the command line,
+//! the viewer, and programs that judge recordings.
+//!
+//! ```
+//! use analysis::lint::Linter;
+//! use recording::{Parsed, SegmentReader};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let file = std::io::Cursor::new(b"");
+//! let mut linter = Linter::default();
+//! for entry in SegmentReader::new(file) {
+//!     match &entry?.parsed {
+//!         Parsed::Header(header) => linter.begin(header),
+//!         Parsed::Event(event) => drop(linter.add(event)),
+//!         Parsed::Invalid(_) => linter.skip_line(),
+//!     }
+//! }
+//! for finding in linter.end() {
+//!     println!("{} {} {}", finding.n, finding.rule.id, finding.what);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! - Of recordings: [`lint`] checks a conversation, [`filter`] selects its events, [`Annotations`] has
 //!   what a filter needs of the whole recording, [`figures`] its durations, and [`search`] finds texts.
