@@ -4,6 +4,7 @@
 pub mod docs;
 pub use acp;
 pub use agent_connect;
+pub use analysis;
 pub use auth;
 #[cfg(feature = "cluster")]
 pub use cluster;

@@ -1,7 +1,6 @@
 //! `acp-relay check`: checks recorded conversations against the official schemas of ACP.
 //!
-//! `acp` checks, `recording::capture` reads files, `repairs` finds the rules that repair a
-//! violation, and `findings` formats the results.
+//! `recording::capture` reads files, and `analysis::check` checks them.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -10,21 +9,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use serde_json::Value;
 
 use super::console::Output;
 use super::dialect::Tables;
 use super::dialect_options::choice;
-use super::findings::{CheckSummary, hint_at_table, is_of_dialect, line_json, line_text};
 use super::progress::{Counted, Progress};
-use super::repairs::Repairs;
 use super::{console, exit, recordings};
 use crate::cli::variant::variant_of;
-use acp::{Checker, Schema};
+use analysis::check::{CheckSummary, FileCheck, line_json, line_text};
 use conversation::DialectChoice;
-use jsonrpc::Side;
-use recording::capture::{self, LineContent, Lines};
-use recording::lint::Finding;
+use jsonrpc::{Side, printable};
+use recording::capture::{self, Lines};
 
 /// What `--help` says after the options.
 pub(super) const HELP: &str = "\
@@ -95,14 +90,19 @@ pub(super) fn run(args: &Check) -> ExitCode {
     });
     let mut out = Output::new();
     let mut all = CheckSummary::default();
-    let mut unreadable = false;
+    let (mut unreadable, mut needs_table) = (false, None);
     for path in &paths {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
-        let repairs = match Repairs::new(&library, client, agent, args.from.is_some()) {
-            Ok(repairs) => repairs,
+        let mut check = match FileCheck::new(&library, client, agent, args.from) {
+            Ok(check) => check,
             Err(unknown) => return exit::fail(exit::USAGE, &unknown),
         };
-        if let Err(error) = check_file(args, path, repairs, &mut all, &mut out) {
+        let done = check_file(args, path, &mut check, &mut out);
+        if check.needs_table && path != Path::new("-") {
+            needs_table.get_or_insert(path);
+        }
+        all.add(check.summary);
+        if let Err(error) = done {
             unreadable = true;
             out.flush();
             console::unreadable(path, &error);
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Check) -> ExitCode {
     }
     if args.json {
         out.line(all.json().to_string().as_bytes());
-    } else if let Some(path) = &all.of_dialect {
+    } else if let Some(path) = needs_table {
         out.flush();
         if out.is_open() {
             hint_at_table(path);
@@ -130,11 +130,11 @@ pub(super) fn run(args: &Check) -> ExitCode {
     })
 }
 
+/// Checks one file and prints its violations.
 fn check_file(
     args: &Check,
     path: &Path,
-    mut repairs: Repairs,
-    all: &mut CheckSummary,
+    check: &mut FileCheck,
     out: &mut Output,
 ) -> io::Result<()> {
     let reader: Box<dyn BufRead> = if path == Path::new("-") {
@@ -142,61 +142,11 @@ fn check_file(
     } else {
         capture::open(path)?
     };
-    let mut tally = CheckSummary::default();
-    let done = check_conversation(args, path, reader, &mut tally, &mut repairs, out);
-    // A file that was not read to its end gets no summary, which could read as "no violation".
-    if done.is_ok() {
-        let report = if args.json {
-            tally.file_json(path, &repairs).to_string()
-        } else {
-            tally.text(path, &repairs)
-        };
-        out.line(report.as_bytes());
-    }
-    all.add(tally);
-    done
-}
-
-/// Checks one conversation and prints its violations.
-fn check_conversation(
-    args: &Check,
-    path: &Path,
-    reader: impl BufRead,
-    tally: &mut CheckSummary,
-    repairs: &mut Repairs,
-    out: &mut Output,
-) -> io::Result<()> {
-    let mut conversation = Checker::new(args.from.is_some());
     for line in Lines::new(reader) {
-        let line = line?;
-        let LineContent::Message { from, message, .. } = &line.content else {
-            continue;
-        };
-        let from = from.or(args.from);
-        if let Some(answer) = &line.negotiated {
-            let answer: Value = serde_json::from_slice(answer.as_bytes()).unwrap_or_default();
-            conversation.speaks(Side::Client, Schema::of_initialize(&answer["result"]));
-        }
-        let mut verdict = conversation.check_as(from, message, line.request_method.as_deref());
-        let is_v1 = conversation.spoken(Side::Agent) == Schema::V1;
-        match verdict.from {
-            Some(side) if conversation.spoken(side) == Schema::V2 => repairs.skip(side),
-            from => repairs.receive(from, message),
-        }
-        tally.messages += 1;
-        tally.unchecked += u64::from(!verdict.checked);
-        for violation in std::mem::take(&mut verdict.violations) {
-            let finding = Finding {
-                remedies: repairs.rules(&violation),
-                ..Finding::of_violation(line.number, &verdict, violation.clone())
-            };
-            tally.add_violation(&finding, &violation);
-            if is_v1 && is_of_dialect(&finding) && path != Path::new("-") {
-                tally.of_dialect.get_or_insert_with(|| path.to_owned());
-            }
+        for finding in check.line(&line?) {
             let text = match args.json {
-                true => line_json(path, &finding, &violation).to_string(),
-                false => line_text(&finding, &violation),
+                true => line_json(path, &finding).to_string(),
+                false => line_text(&finding),
             };
             out.line(text.as_bytes());
         }
@@ -204,5 +154,22 @@ fn check_conversation(
             break;
         }
     }
+    // A file that was not read to its end gets no summary, which could read as "no violation".
+    let report = if args.json {
+        check.json(path).to_string()
+    } else {
+        check.text(path)
+    };
+    out.line(report.as_bytes());
     Ok(())
+}
+
+/// Says on stderr how to repair what the agent in a file says differently.
+pub(super) fn hint_at_table(path: &Path) {
+    let path = path.to_string_lossy();
+    let path = shell_words::quote(&path);
+    console::note(&printable(
+        format!("hint: a mapping table can repair this: acp-relay dialect new --from {path}")
+            .as_bytes(),
+    ));
 }

@@ -2,7 +2,6 @@
 //!
 //! A reader that closes stdout early (`| head`) is not an error.
 
-use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -127,12 +126,6 @@ pub(super) fn print(text: &str, code: u8) -> ExitCode {
 /// Prints a JSON value for a program.
 pub(super) fn print_json(value: &serde_json::Value, code: u8) -> ExitCode {
     print(&format!("{value:#}"), code)
-}
-
-/// `1 rule`, `2 rules`.
-pub(super) fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {what}{ending}")
 }
 
 /// Prints on stderr a note that belongs to the printed output, synchronously and in full. Errors

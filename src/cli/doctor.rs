@@ -8,13 +8,14 @@ use serde_json::json;
 
 use super::admission::announced_ports;
 use super::config::{self, CheckLevel, ConfigFile};
-use super::console::{Output, counted};
+use super::console::Output;
 use super::install::installed;
 use super::state::StateDir;
 use super::target::{self, AgentArgument};
 use super::text::{Paint, Tone};
 use super::token::Store;
 use super::{agents, console, exit, joined, probe};
+use analysis::text::counted;
 use transport::current_time;
 
 /// For `--help`.

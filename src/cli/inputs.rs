@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::recordings::LAST;
 use super::{exit, recordings};
-use recording::filter::Filter;
+use analysis::filter::Filter;
 use recording::{PACKED, PLAIN, Recording};
 
 /// Recordings, and a filter of their events.

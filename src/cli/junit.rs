@@ -1,92 +1,13 @@
-//! Test results as JUnit XML for CI: one suite for each file.
+//! Writes test results for CI.
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use super::console::uncreatable;
 use super::log_redaction::clean;
+use analysis::junit::{Suite, report};
 
-/// The tests of one file.
-#[derive(Debug)]
-pub(super) struct Suite {
-    pub(super) name: String,
-    pub(super) took: Duration,
-    pub(super) cases: Vec<Case>,
-}
-
-/// One test.
-#[derive(Debug, Default)]
-pub(super) struct Case {
-    pub(super) name: String,
-    /// What is wrong, a line each; nothing if it passed.
-    pub(super) faults: Vec<String>,
-    /// It could not be run.
-    pub(super) broken: bool,
-}
-
-impl Suite {
-    /// The suite of a file that could not be tested.
-    pub(super) fn unreadable(name: String, why: &str) -> Self {
-        let case = Case {
-            name: "open".to_owned(),
-            faults: vec![why.to_owned()],
-            broken: true,
-        };
-        Self {
-            name,
-            took: Duration::ZERO,
-            cases: vec![case],
-        }
-    }
-
-    fn xml(&self) -> String {
-        let class = escaped(&self.name);
-        let (mut failures, mut errors, mut cases) = (0, 0, String::new());
-        for case in &self.cases {
-            let name = escaped(&case.name);
-            cases += &format!("    <testcase classname=\"{class}\" name=\"{name}\"");
-            let Some(first) = case.faults.first() else {
-                cases += "/>\n";
-                continue;
-            };
-            let (word, count) = match case.broken {
-                true => ("error", &mut errors),
-                false => ("failure", &mut failures),
-            };
-            *count += 1;
-            let (summary, text) = (escaped(first), escaped(&case.faults.join("\n")));
-            cases += &format!(
-                ">\n      <{word} message=\"{summary}\">{text}</{word}>\n    </testcase>\n"
-            );
-        }
-        format!(
-            "  <testsuite name=\"{class}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" \
-             skipped=\"0\" time=\"{:.3}\">\n{cases}  </testsuite>\n",
-            self.cases.len(),
-            self.took.as_secs_f64(),
-        )
-    }
-}
-
-/// Writes the report. An error is printed, and the exit code is returned.
+/// Writes JUnit XML. An error is printed, and the exit code is returned.
 pub(super) fn write(path: &Path, suites: &[Suite]) -> Result<(), ExitCode> {
-    let suites: String = suites.iter().map(Suite::xml).collect();
-    let text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n{suites}</testsuites>\n"
-    );
-    std::fs::write(path, &*clean(&text)).map_err(|error| uncreatable(path, &error))
-}
-
-/// Text escaped for XML 1.0; characters that XML does not allow become U+FFFD.
-fn escaped(text: &str) -> String {
-    let replaced = |character: char| match character {
-        '\n' | '\t' => character,
-        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        character if character.is_control() => '\u{fffd}',
-        character => character,
-    };
-    let text: String = text.chars().map(replaced).collect();
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
+    std::fs::write(path, &*clean(&report(suites))).map_err(|error| uncreatable(path, &error))
 }

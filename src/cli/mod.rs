@@ -20,9 +20,9 @@
 //!   `snippets` shows faults in files, `announcement` records for other programs of the user where relays listen. `console` is
 //!   stdin and stdout of the subcommands that carry no conversation, `progress` shows how far they
 //!   are, `local_time` formats the times of this machine's zone, and `browser` starts the browser.
-//! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `findings` and `repairs` belong to
-//!   `check`, `junit` and `inputs` to the subcommands that check recordings; `recordings` finds those that are
-//!   given by name.
+//! - `rpc_client` is the ACP client of `try` and the demo, and `probe` asks agents by `try`; `junit` and
+//!   `inputs` belong to the subcommands that check recordings; `recordings` finds those that are given
+//!   by name.
 
 mod admin;
 mod admission;
@@ -48,7 +48,6 @@ mod doctor;
 mod endpoints;
 mod examples;
 mod exit;
-mod findings;
 mod framing;
 mod http;
 mod inputs;
@@ -75,7 +74,6 @@ mod recordings;
 mod remote;
 mod renamed;
 mod replace_file;
-mod repairs;
 mod replay;
 mod rpc_client;
 mod runtime;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::console::counted;
 use super::text::cut;
+use analysis::text::counted;
 
 /// An earlier status of the same relay, and how long ago it was.
 pub(super) type Earlier<'s> = (&'s Value, Duration);

@@ -63,9 +63,10 @@ pub(super) struct LogArgs {
 }
 
 /// The crates of this program but for its own, whose names begin the targets of their events.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "acp",
     "agent_connect",
+    "analysis",
     "auth",
     "cluster",
     "conversation",

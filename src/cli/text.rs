@@ -1,33 +1,13 @@
-//! Texts for people: colours and widths of a terminal, durations, times, sizes, excerpts.
+//! Texts on a terminal: colours and widths; `analysis::text` has the texts themselves.
 //!
 //! No colours if stdout is no terminal, `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
 
-use serde::Serializer;
 use serde_json::Value;
 
 use crate::cli::console::Output;
+use analysis::text::excerpt;
 use jsonrpc::{printable, truncated};
 use recording::patch::Change;
-use recording::show_halves;
-
-/// Maximum characters of an excerpt.
-const MAX_EXCERPT: usize = 120;
-
-/// Where messages have words that distinguish them from others of the same method.
-const POINTERS: [&str; 12] = [
-    "/params/update/sessionUpdate",
-    "/params/update/status",
-    "/params/update/title",
-    "/params/update/content/text",
-    "/params/update/currentModeId",
-    "/params/toolCall/title",
-    "/params/path",
-    "/params/command",
-    "/params/prompt/0/text",
-    "/result/stopReason",
-    "/result/outcome/outcome",
-    "/error/message",
-];
 
 /// Colours text, or returns it unchanged.
 #[derive(Clone, Copy, Debug)]
@@ -142,50 +122,6 @@ pub(super) fn cut(line: &str, width: usize) -> String {
     }
 }
 
-/// Microseconds as a duration.
-pub(super) fn duration(micros: u64) -> String {
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
-        _ => format!("{}.{:02} s", micros / 1_000_000, micros / 10_000 % 100),
-    }
-}
-
-/// Microseconds as seconds with six decimals.
-pub(super) fn timestamp(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
-}
-
-/// Microseconds as seconds in JSON.
-pub(super) fn seconds<S: Serializer>(micros: &u64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(*micros as f64 / 1e6)
-}
-
-/// A number of bytes.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_024 => format!("{bytes} B"),
-        1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
-        _ => format!(
-            "{}.{} MiB",
-            bytes / 1_048_576,
-            bytes % 1_048_576 * 10 / 1_048_576
-        ),
-    }
-}
-
-/// The beginning of a text, escaped and in one line.
-pub(super) fn excerpt(text: &[u8]) -> String {
-    let cut = text.len().min(4 * MAX_EXCERPT);
-    let whole = printable(&text[..cut]);
-    let whole = show_halves(&whole);
-    let mut shown: String = whole.chars().take(MAX_EXCERPT).collect();
-    if cut < text.len() || shown.len() < whole.len() {
-        shown.push('…');
-    }
-    shown
-}
-
 /// Two values, from a little before their first difference.
 fn from_difference(before: Option<&Value>, after: Option<&Value>) -> (String, String) {
     let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
@@ -202,14 +138,4 @@ fn from_difference(before: Option<&Value>, after: Option<&Value>) -> (String, St
         format!("{ellipsis}{}", excerpt(rest.as_bytes()))
     };
     (cut(&before), cut(&after))
-}
-
-/// The words that distinguish a message from others of the same method, not escaped.
-pub(super) fn summary(message: &Value) -> String {
-    let at = |pointer: &&str| message.pointer(pointer)?.as_str();
-    let mut words: Vec<&str> = POINTERS.iter().filter_map(at).collect();
-    if let Some(option) = at(&"/result/outcome/optionId") {
-        words = vec![option];
-    }
-    words.join(" ")
 }

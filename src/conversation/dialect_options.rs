@@ -61,7 +61,8 @@ struct SideDialect {
 
 impl DialectChoice {
     /// Whether it is v2, which is no dialect of v1.
-    fn is_v2(&self) -> bool {
+    #[must_use]
+    pub fn is_v2(&self) -> bool {
         matches!(self, Self::Named(name) if name == V2_DIALECT)
     }
 }

@@ -20,7 +20,7 @@
 //! it has cancelled meanwhile. `note` is what happened besides. `summary`, with `known_values`,
 //! `tokens` and `trace_context`, describes messages for observers. `rejected` handles what cannot
 //! be passed on, `salvage` finds messages in it, and `non_json` keeps what an
-//! agent prints.
+//! agent prints. [`offline`] runs a conversation whose messages are in a file.
 //!
 //! # Why
 //! *Answers are matched by side.* The two sides number their requests independently (all
@@ -60,6 +60,7 @@ mod known_values;
 mod link_status;
 mod non_json;
 mod note;
+pub mod offline;
 mod outbox;
 mod receive;
 mod rejected;

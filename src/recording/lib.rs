@@ -24,18 +24,13 @@
 
 #![warn(clippy::indexing_slicing)]
 
-mod annotations;
 pub mod canonical;
 pub mod capture;
 mod event;
 mod exchanges;
 mod expand;
-pub mod figures;
 mod files;
-pub mod filter;
 mod folder_names;
-mod leaves;
-pub mod lint;
 mod packed;
 mod parse;
 pub mod patch;
@@ -53,7 +48,6 @@ mod verify;
 mod view;
 pub mod write;
 
-pub use annotations::Annotations;
 pub use event::{
     EventKind, Header, Message, Passed, Payload, PeerInfo, RecordedEvent, Redaction, VERSION,
 };
@@ -64,7 +58,6 @@ pub use files::{
     recordings,
 };
 pub use folder_names::{find_folder, is_long};
-pub use leaves::find_leaf;
 pub use packed::{PackedReader, pack};
 pub use parse::{LineError, Parsed, parse_line};
 pub use peers::{peer_info, peer_name};

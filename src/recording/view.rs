@@ -22,7 +22,8 @@ pub enum View {
 /// Decides which messages belong to a view.
 #[derive(Clone, Debug, Default)]
 pub struct ViewFilter {
-    pub(super) view: View,
+    /// The point of view.
+    pub view: View,
     /// Ranges of received frames that were forwarded unchanged to the side of the view.
     passed: Vec<(u64, u64)>,
     /// What was sent to the side of the view, by the number of its source.

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::index::{Index, Item};
-use recording::lint::Finding;
+use analysis::lint::Finding;
 use recording::{SegmentReader, SegmentSource};
 
 /// Bytes that are read at a time when a whole recording is searched.

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use acp::Schema;
+use analysis::figures::{Figures, update_kind};
+use analysis::lint::{Finding, RULES};
 use jsonrpc::{Kind, Side};
-use recording::figures::{Figures, update_kind};
-use recording::lint::{Finding, RULES};
 use recording::{
     Entry, EventKind, ExchangeAnswer, Exchanges, Message, Parsed, RecordedEvent, Summary, View,
 };

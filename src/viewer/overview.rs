@@ -21,9 +21,9 @@ use tokio::sync::watch;
 use super::bounded::each_line;
 use super::library::RecordingLibrary;
 use super::reader_thread::is_written;
+use analysis::lint::{Linter, Severity};
 use jsonrpc::{Kind, Side};
 use panics::{self, Place};
-use recording::lint::{Linter, Severity};
 use recording::{
     Header, LineError, NotRecording, Parsed, RecordedEvent, Recording, Summary, peer_name,
     unix_micros,

@@ -7,7 +7,7 @@
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-use recording::lint::RULES;
+use analysis::lint::RULES;
 
 /// The content security policy of the page.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::content::{Content, Progress};
+use analysis::lint::Linter;
 use panics::{self, Place};
-use recording::lint::Linter;
 use recording::{Entry, Parsed, Recording, Tail, is_locked, open, unix_micros};
 
 /// Time between two polls at the end of a recording.

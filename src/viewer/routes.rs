@@ -41,9 +41,9 @@ use super::rows::Query;
 use super::side_by_side::compare;
 use super::{page, rows, search_all};
 use acp::Schema;
+use analysis::filter::Filter;
 use auth::origin::OriginPolicy;
 use panics::{self, Place};
-use recording::filter::Filter;
 use transport::http::answer;
 
 /// How long a page that waits for news is kept waiting.

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::index::{Class, Index, Item, item_at};
 use super::library::OpenRecording;
+use analysis::filter::Filter;
+use analysis::lint::Finding;
 use jsonrpc::Side;
-use recording::filter::Filter;
-use recording::lint::Finding;
 use recording::rfc3339;
 use recording::write;
 use recording::{EventKind, Exchange, Header, Parsed, Payload, parse_line};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::content::Content;
 use super::index::{Class, Index, Item};
-use recording::filter::{DerivedFields, Field, Filter};
+use analysis::filter::{DerivedFields, Field, Filter};
 use recording::{Parsed, parse_line};
 
 /// Time that one request may search.

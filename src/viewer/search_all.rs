@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::bounded::each_line;
-use recording::filter::{DerivedFields, Field, Filter};
-use recording::{Annotations, EventKind, Parsed, Recording};
+use analysis::Annotations;
+use analysis::filter::{DerivedFields, Field, Filter};
+use recording::{EventKind, Parsed, Recording};
 
 /// Bytes of a recording that are searched.
 const MAX_READ: u64 = 256 << 20;

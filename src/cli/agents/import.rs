@@ -17,9 +17,10 @@ use serde_json::Value;
 
 use super::profile::{IMPORTED, Profile, check_name, is_known};
 use crate::cli::bounded::{self, MAX_BYTES};
-use crate::cli::console::{self, counted};
+use crate::cli::console;
 use crate::cli::exit;
 use crate::cli::state::{self, StateDir, StateError};
+use analysis::text::counted;
 
 /// Arguments of `agents import`.
 #[derive(Debug, Args)]

@@ -12,8 +12,9 @@ use tokio::runtime::Builder;
 
 use super::ClusterArgs;
 use super::options::read_key;
-use crate::cli::console::{self, counted};
+use crate::cli::console;
 use crate::cli::{endpoints, exit, runtime, state};
+use analysis::text::counted;
 use cluster::{Gateway, HostRecord, Nats, Signer};
 
 /// For `--help`.

@@ -8,9 +8,10 @@ use clap::{ArgMatches, Args, Subcommand};
 use super::merge::CommandLine;
 use super::read::read_with_notes;
 use super::{CheckLevel, Config, ConfigFile, describe, read, show};
-use crate::cli::console::{self, counted};
+use crate::cli::console;
 use crate::cli::serve::Serve;
 use crate::cli::{exit, serve};
+use analysis::text::counted;
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]

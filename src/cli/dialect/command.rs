@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::columns::table;
 use super::tables::Tables;
 use super::{check, new, show, test};
 use crate::cli::console;
+use analysis::text::table;
 use dialect::table::schema;
 use dialect::{Library, Source};
 use jsonrpc::Side;

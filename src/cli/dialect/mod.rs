@@ -5,19 +5,13 @@
 //! translates messages. All work on a set of [`mod@tables`]; `dialect` translates.
 
 mod check;
-mod columns;
 mod command;
-mod conversations;
-mod explain;
 mod new;
-mod pipeline;
 mod show;
 mod tables;
 mod test;
 mod translate;
-mod version_chain;
 
 pub(super) use command::{Dialect, describe_rule, run};
-pub(super) use pipeline::TranslatorPair;
 pub(super) use tables::Tables;
 pub(super) use translate::{Translate, run as translate};

@@ -6,15 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::json;
 
-use super::conversations::Script;
 use super::tables::LoadError;
-use crate::cli::console::{self, Output, counted};
+use crate::cli::console::{self, Output};
 use crate::cli::text::Paint;
-use dialect::versions::V2_DIALECT;
-use dialect::{Library, Vector, VectorResult};
+use analysis::{VectorOutcome, VectorReport};
+use dialect::Library;
 
 /// The arguments of `test`.
 #[derive(Debug, Args)]
@@ -45,127 +42,28 @@ pub(super) struct Test {
     quiet: bool,
 }
 
-/// The result of one vector in one direction.
-#[derive(Serialize)]
-struct Outcome {
-    file: String,
-    line: usize,
-    dialect: String,
-    passed: bool,
-    #[serde(flatten)]
-    result: VectorResult,
-}
-
 pub(super) fn run(args: &Test, library: &Arc<Library>) -> ExitCode {
-    let (mut all, mut of_files) = (Vec::new(), String::new());
-    let mut vectors = 0;
+    let (mut report, mut of_files) = (VectorReport::default(), String::new());
     for path in &args.files {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) => return LoadError::file(path, error).fail(),
         };
-        let (file, earlier) = (path.display().to_string(), all.len());
-        let found = run_file(&file, &text, library, &mut all);
-        of_files += &format!("{file}: {}\n", totals(found, &all[earlier..]));
-        vectors += found;
+        let file = path.display().to_string();
+        let totals = report.add_file(&file, &text, library);
+        of_files += &format!("{file}: {totals}\n");
     }
-    let failed = count(&all, |one| one.fault.is_some());
-    let code = u8::from(failed > 0);
+    let code = u8::from(report.failed() > 0);
     if args.json {
-        let report = json!({
-            "vectors": vectors,
-            "passed": all.iter().filter(|one| one.passed).count(),
-            "failed": failed,
-            "skipped": count(&all, |one| one.skipped.is_some()),
-            "results": all,
-        });
-        return console::print_json(&report, code);
+        return console::print_json(&report.json(), code);
     }
     let output = Output::new();
     let paint = Paint::of(&output);
-    let is_shown = |one: &&Outcome| !args.quiet || one.result.fault.is_some();
-    let shown = |one: &Outcome| one.line() + &paint.diff(&one.result.diff);
-    let mut text: String = all.iter().filter(is_shown).map(shown).collect();
+    let is_shown = |one: &&VectorOutcome| !args.quiet || one.result.fault.is_some();
+    let shown = |one: &VectorOutcome| one.line() + &paint.diff(&one.result.diff);
+    let mut text: String = report.outcomes.iter().filter(is_shown).map(shown).collect();
     if args.files.len() > 1 {
         text += &of_files;
     }
-    console::print(&format!("{text}{}\n", totals(vectors, &all)), code)
-}
-
-/// Runs the vectors of a file, and returns how many there are.
-fn run_file(file: &str, text: &str, library: &Arc<Library>, all: &mut Vec<Outcome>) -> usize {
-    let mut add = |line: usize, dialect: &str, result: VectorResult| {
-        all.push(Outcome {
-            file: file.to_owned(),
-            line,
-            dialect: dialect.to_owned(),
-            passed: result.skipped.is_none() && result.fault.is_none(),
-            result,
-        });
-    };
-    let mut vectors = 0;
-    let lines = (1..).zip(text.lines());
-    for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-        vectors += 1;
-        if Script::is_one(line) {
-            let result = match serde_json::from_str::<Script>(line) {
-                Ok(script) => script.run(library),
-                Err(why) => VectorResult::failed("?", format!("this is no conversation: {why}")),
-            };
-            add(at, V2_DIALECT, result);
-            continue;
-        }
-        match Vector::parse(line) {
-            Ok(vector) => {
-                let results = vector.run(library).into_iter();
-                results.for_each(|result| add(at, &vector.dialect, result));
-            }
-            Err(why) => {
-                let fault = format!("this line is no vector: {why}");
-                add(at, "?", VectorResult::failed("?", fault));
-            }
-        }
-    }
-    if vectors == 0 {
-        let fault = "the file has no vectors".to_owned();
-        add(1, "?", VectorResult::failed("?", fault));
-    }
-    vectors
-}
-
-impl Outcome {
-    /// `ok`, `FAIL` or `skip`, the place, dialect, name, direction, and the fault.
-    fn line(&self) -> String {
-        let VectorResult {
-            name,
-            way,
-            fault,
-            skipped,
-            ..
-        } = &self.result;
-        let (verdict, why) = match (fault, skipped) {
-            (Some(fault), _) => ("FAIL", format!(": {fault}")),
-            (None, Some(key)) => ("skip", format!(": skipped: `{key}` is not run here")),
-            (None, None) => ("ok  ", String::new()),
-        };
-        let (file, line, dialect) = (&self.file, self.line, &self.dialect);
-        let what = format!("{verdict} {file}:{line} {dialect} {name} {way}");
-        format!("{}{why}\n", what.trim_end())
-    }
-}
-
-fn count(all: &[Outcome], is: impl Fn(&VectorResult) -> bool) -> usize {
-    all.iter().filter(|one| is(&one.result)).count()
-}
-
-/// The totals of some files, in a line.
-fn totals(vectors: usize, all: &[Outcome]) -> String {
-    let vectors = counted(vectors, "vector");
-    let passed = all.iter().filter(|one| one.passed).count();
-    let failed = count(all, |one| one.fault.is_some());
-    let totals = format!("{vectors}: {passed} passed, {failed} failed");
-    match count(all, |one| one.skipped.is_some()) {
-        0 => totals,
-        skipped => format!("{totals}, {skipped} skipped"),
-    }
+    console::print(&format!("{text}{}\n", report.totals()), code)
 }

@@ -1,8 +1,8 @@
 //! `acp-relay translate`: translates messages from one dialect into another, line by line.
 //!
 //! Lines that are no message are copied. Notes of the rules (dropped, answered, untranslatable,
-//! permission repaired) go to stderr. `recording::capture` reads the lines, `pipeline` translates,
-//! and `explain` describes a change.
+//! permission repaired) go to stderr. `recording::capture` reads the lines, and
+//! `analysis::translate` translates them and describes a change.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,14 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::explain::{Explanation, note_text};
-use super::pipeline::{Pipeline, PipelineOutput, Stage, TranslatorPair};
 use super::tables::{LoadError, Tables};
-use super::version_chain::VersionChain;
 use crate::cli::console::Output;
 use crate::cli::dialect_options::choice;
 use crate::cli::variant::variant_of;
 use crate::cli::{console, exit};
 use acp::Checker;
+use analysis::translate::{Explanation, Pipeline, PipelineOutput, note_text};
+use conversation::offline::Stage;
 use conversation::{Detection, DialectChoice};
 use dialect::{DialectError, DialectEvent, Library};
 use jsonrpc::{Frame, Limits, Scanned, Side, scan};
@@ -130,31 +129,12 @@ fn build_pipeline(
     args: &Translate,
     library: &Arc<Library>,
 ) -> Result<(Pipeline, Option<Side>), DialectError> {
-    let canonical = DialectChoice::Canonical;
-    let or_canonical = |choice| Option::unwrap_or(choice, &canonical);
+    let [client, agent, from, to] = [&args.client, &args.agent, &args.from, &args.to]
+        .map(|choice| choice.as_ref().unwrap_or(&DialectChoice::Canonical));
     if args.client.is_some() || args.agent.is_some() {
-        let (client, agent) = (args.client.as_ref(), args.agent.as_ref());
-        let (client, agent) = (or_canonical(client), or_canonical(agent));
-        if let Some(chain) = VersionChain::new(library, &[[client, agent]])? {
-            return Ok((Pipeline::Versions(Box::new(chain)), None));
-        }
-        let pair = TranslatorPair::new(library, client, agent)?;
-        return Ok((Pipeline::Relay(Box::new(pair)), None));
+        return Ok((Pipeline::relay(library, client, agent)?, None));
     }
-    let (from, to) = (args.from.as_ref(), args.to.as_ref());
-    let (from, to) = (or_canonical(from), or_canonical(to));
-    if let Some(chain) = VersionChain::new(library, &[[from, to], [to, from]])? {
-        return Ok((Pipeline::Versions(Box::new(chain)), None));
-    }
-    let speaker = |choice: &DialectChoice| match choice {
-        DialectChoice::Named(name) => library.table(name).ok()?.speaker,
-        DialectChoice::Canonical | DialectChoice::Auto => None,
-    };
-    let pipeline = Pipeline::Convert {
-        from: Box::new(TranslatorPair::new(library, from, from)?),
-        to: Box::new(TranslatorPair::new(library, to, to)?),
-    };
-    Ok((pipeline, speaker(from).or_else(|| speaker(to))))
+    Pipeline::convert(library, from, to)
 }
 
 /// Parses the dialect to write, which cannot be detected.

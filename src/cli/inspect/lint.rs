@@ -1,6 +1,6 @@
 //! `acp-relay inspect lint`: violations of the protocol in conversations.
 //!
-//! `recording::lint` has the rules, `findings` prints what they find.
+//! `analysis::lint` has the rules, and shows what they find.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,18 +10,19 @@ use clap::Args;
 use serde_json::json;
 
 use super::select::{self, Part, Recordings, Selection};
+use crate::cli::check::hint_at_table;
 use crate::cli::console::{Output, note};
 use crate::cli::exit;
-use crate::cli::findings::{event_json, event_line, hint_at_table, is_of_dialect, suite};
 use crate::cli::inputs::{Inputs, total_bytes};
-use crate::cli::junit::{self, Suite};
+use crate::cli::junit;
 use crate::cli::progress::Progress;
 use crate::cli::text::{Paint, Tone};
 use crate::cli::variant::variant_of;
 use acp::Schema;
+use analysis::filter::DerivedFields;
+use analysis::junit::Suite;
+use analysis::lint::{Finding, Linter, RULES, Severity, event_json, event_line, suite};
 use jsonrpc::Side;
-use recording::filter::DerivedFields;
-use recording::lint::{Finding, Linter, RULES, Severity};
 use recording::{View, ViewFilter};
 
 /// The arguments of `inspect lint`.
@@ -90,7 +91,7 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
             to.output.line(to.paint.tone(Tone::Strong, &line));
         }
-        if is_v1 && findings.iter().any(is_of_dialect) && !args.json {
+        if is_v1 && findings.iter().any(Finding::is_of_dialect) && !args.json {
             of_dialect.get_or_insert_with(|| selection.file.clone());
         }
         let counting = findings

@@ -12,7 +12,8 @@ use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::local_time::local_time;
 use crate::cli::recordings::{home, is_name};
-use crate::cli::text::{Paint, Tone, duration, size};
+use crate::cli::text::{Paint, Tone};
+use analysis::text::{duration, size};
 use jsonrpc::printable;
 use recording::{Header, Recording, Summary, recordings, rfc3339};
 

@@ -1,9 +1,8 @@
 //! `acp-relay inspect …`: commands that work on recordings, one file per subcommand.
 //!
-//! They rely on `recording` for the format and the filter language. `select` opens recordings
+//! They rely on `recording` for the format, and on `analysis` for what it says. `select` opens recordings
 //! and visits the selected events, `printer` makes lines of events.
 
-mod chunk_run;
 mod command;
 mod diff;
 mod export;
@@ -14,7 +13,6 @@ mod list;
 mod mark;
 mod printer;
 mod prune;
-mod retranslate;
 mod scrub;
 mod select;
 mod show;
@@ -23,5 +21,5 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use import::{Capture, Item, encode, of_capture, redactor};
+pub(super) use import::{encode, of_capture, redactor};
 pub(super) use viewer::show;

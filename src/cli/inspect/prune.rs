@@ -12,8 +12,8 @@ use serde_json::json;
 use super::select::report_unreadable;
 use crate::cli::console::Output;
 use crate::cli::recordings::home;
-use crate::cli::text::size;
 use crate::cli::{exit, limits, record};
+use analysis::text::size;
 use observe::recorder::{Retention, prune};
 
 /// The arguments of `inspect prune`.

@@ -12,11 +12,11 @@ use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
 use crate::cli::recordings::{self, LAST};
 use crate::cli::text::{Paint, Tone};
+use analysis::Annotations;
+use analysis::filter::{Field, Filter};
 use jsonrpc::{Choice, Side, printable};
-use recording::filter::{Field, Filter};
 use recording::{
-    Annotations, Entry, Header, NotRecording, Parsed, RecordedEvent, Recording, Summary, View,
-    ViewFilter,
+    Entry, Header, NotRecording, Parsed, RecordedEvent, Recording, Summary, View, ViewFilter,
 };
 
 /// A recording and a filter of its events.

@@ -14,9 +14,8 @@ use super::select::{OpenSelection, Selection, open_unchecked, recording, report_
 use crate::cli::console::note;
 use crate::cli::exit;
 use crate::cli::recordings::locate;
-use recording::{
-    Annotations, Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, ViewFilter, recordings,
-};
+use analysis::Annotations;
+use recording::{Entry, Exchanges, Parsed, RecordedEvent, Recording, Tail, ViewFilter, recordings};
 
 /// Time between two polls of a file that has not grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::select::{self, Part, Recordings, Selection};
-use crate::cli::console::counted;
 use crate::cli::exit;
 use crate::cli::inputs::Inputs;
-use crate::cli::text::{Paint, Tone, duration, excerpt, size};
+use crate::cli::text::{Paint, Tone};
+use analysis::figures::{self, Durations, Figures, MethodFigures};
+use analysis::text::{counted, duration, excerpt, size};
 use jsonrpc::{Kind, Side};
-use recording::figures::{self, Durations, Figures, MethodFigures};
 use recording::{
     EventKind, Exchanges, Message, RecordedEvent, Summary, View, ViewFilter, parse_json,
 };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::retranslate::{CurrentTables, Retranslation, retranslate};
 use super::select::{Recordings, open_unchecked, report_unreadable, report_unusable};
 use crate::cli::console::Output;
 use crate::cli::dialect::Tables;
@@ -15,6 +14,7 @@ use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
 use crate::cli::recordings::LAST;
+use analysis::retranslate::{CurrentTables, Retranslation, retranslate};
 use jsonrpc::printable;
 use recording::{NotRecording, Recording, verify};
 

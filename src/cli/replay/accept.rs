@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::cli::console;
-use crate::cli::inspect::{Capture, Item, encode, redactor};
+use crate::cli::inspect::{encode, redactor};
 use crate::cli::random::random_hex;
 use crate::cli::replace_file::replace_file;
+use analysis::import::{Capture, Item};
 use jsonrpc::Choice as _;
 use recording::redact::{Mode, PointerPattern};
 use recording::{PACKED, Recording, pack, unix_micros};

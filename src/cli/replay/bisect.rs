@@ -12,15 +12,16 @@ use clap::Args;
 use super::options::Play;
 use super::play::Outcome;
 use super::report;
-use crate::cli::console::{Output, counted, uncreatable};
+use crate::cli::console::{Output, uncreatable};
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
+use analysis::Annotations;
+use analysis::filter::Filter;
+use analysis::lint::Linter;
+use analysis::text::counted;
 use jsonrpc::printable;
-use recording::Annotations;
 use recording::capture::write_line;
-use recording::filter::Filter;
-use recording::lint::Linter;
 use replay::Script;
 
 /// Shown below `--help`.

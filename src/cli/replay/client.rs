@@ -11,10 +11,11 @@ use super::play::LiveAgent;
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;
-use crate::cli::junit::{self, Suite};
+use crate::cli::junit;
 use crate::cli::log_redaction::clean;
 use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
+use analysis::junit::Suite;
 use recording::show_halves_json;
 
 /// Shown below `--help`.

@@ -2,7 +2,7 @@
 //!
 //! [`mod@agent`] answers a client from a recording; [`mod@client`] sends a recorded client's
 //! requests to a live agent and reports differences, [`mod@test`] those of a folder; [`mod@bisect`] finds the first turn that
-//! differs. `recording::replay` decides what is sent when.
+//! differs. `replay` decides what is sent when.
 
 mod accept;
 mod agent;

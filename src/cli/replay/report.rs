@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::play::Outcome;
-use crate::cli::console::counted;
-use crate::cli::junit::{Case, Suite};
 use crate::cli::text::{Paint, Tone};
+use analysis::junit::{Case, Suite};
+use analysis::text::counted;
 use jsonrpc::printable;
 use recording::show_halves;
 use replay::ReplayDifference;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::cli::console::counted;
 use acp::{Checker, Violation};
+use analysis::text::counted;
 use conversation::Note;
 use jsonrpc::{Side, printable};
 use observe::{Counts, Event, Observer, RuleCount};

@@ -10,7 +10,8 @@ use super::session::{Frontend, Shown};
 use crate::cli::console::Output;
 use crate::cli::rpc_client::Failure;
 use crate::cli::text::{Paint, Tone};
-use crate::cli::{console, exit, stderr};
+use crate::cli::{exit, stderr};
+use analysis::text::counted;
 use jsonrpc::printable;
 
 /// Most lines of a diff or an output that are shown.
@@ -210,7 +211,7 @@ impl Screen {
         if more > 0 {
             self.line(
                 Tone::Faint,
-                &format!("    and {}", console::counted(more as u64, "more line")),
+                &format!("    and {}", counted(more as u64, "more line")),
             );
         }
     }

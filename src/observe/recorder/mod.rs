@@ -17,6 +17,7 @@
 mod capture;
 mod event_encoder;
 mod folder;
+mod mark;
 mod packer;
 mod pairing;
 mod prune;
@@ -29,6 +30,7 @@ mod writer_thread;
 pub use capture::{Recorder, RecorderHandle};
 pub use event_encoder::EventEncoder;
 pub use folder::{Folder, file_name_part, marks_path};
+pub use mark::mark;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};
 pub use queue::{OverflowPolicy, RecorderStats, RecorderTotals};
 pub use recording_writer::{RecordingOutcome, RecordingPlan};

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use acp_relay::recording::filter::{DerivedFields, Filter};
+use acp_relay::analysis::filter::{DerivedFields, Filter};
 use acp_relay::recording::{EventKind, RecordedEvent};
 use libfuzzer_sys::fuzz_target;
 

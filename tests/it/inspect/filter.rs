@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
+use acp_relay::analysis::filter::{DerivedFields, Field, Filter};
 use acp_relay::jsonrpc::Choice as _;
-use acp_relay::recording::filter::{DerivedFields, Field, Filter};
 use acp_relay::recording::{Parsed, RecordedEvent, parse_line};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use acp_relay::recording::lint::{Linter, RULES, Severity};
+use acp_relay::analysis::lint::{Linter, RULES, Severity};
 use acp_relay::recording::{EventKind, Header, RecordedEvent, open};
 
 use super::{CAPTURES, answer, capture, import, recording, vectors};
