@@ -108,7 +108,7 @@ pub(super) static TABLES: &[Table] = &[
 ];
 
 /// The declarations of all keys.
-pub(super) static DECLARED: LazyLock<Command> = LazyLock::new(|| {
+static DECLARED: LazyLock<Command> = LazyLock::new(|| {
     let parts = [
         command::<FileOptions>(),
         command::<AgentPart>(),
@@ -154,6 +154,16 @@ pub(super) fn tables_in(table: &str) -> impl Iterator<Item = (&'static str, &'st
     })
 }
 
+/// Whether two options, by their ids, exclude each other.
+pub(super) fn contradict(one: &str, other: &str) -> bool {
+    let forbids = |one: &str, other: &str| {
+        let own = DECLARED.get_arguments().filter(|arg| arg.get_id() == one);
+        let mut others = own.flat_map(|own| DECLARED.get_arg_conflicts_with(own));
+        others.any(|found| found.get_id() == other)
+    };
+    forbids(one, other) || forbids(other, one)
+}
+
 const fn table(path: &'static str, heading: &'static str, about: &'static str) -> Table {
     let count = match path.as_bytes() {
         b"agents" | b"auth.certificates" => Count::Named,
@@ -170,9 +180,8 @@ const fn table(path: &'static str, heading: &'static str, about: &'static str) -
 
 /// A limit as an option.
 fn option(id: String, limit: &'static Limit) -> Arg {
-    // clap takes only names that live as long as the program.
-    let (id, usual) = (id.leak(), limit.text(limit.get(&Limits::default())).leak());
+    let usual = limit.text(limit.get(&Limits::default()));
     let read = move |text: &str| limit.read(text).map(|value| Setting { limit, value });
-    let arg = Arg::new(&*id).help(limit.about).default_value(&*usual);
+    let arg = Arg::new(id).help(limit.about).default_value(usual);
     arg.value_parser(read)
 }

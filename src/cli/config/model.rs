@@ -221,7 +221,7 @@ impl Config {
 }
 
 impl AgentPart {
-    pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, clap::Error> {
+    pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, String> {
         let mut part: Self = keys.parse()?;
         part.name = name;
         part.limits = keys.settings("agents.limits");
@@ -239,8 +239,7 @@ impl AgentPart {
             from: String::new(),
             values: vec![value.into()],
         });
-        let part = Self::of(Some(name.to_owned()), Keys(keys.collect()));
-        part.map_err(|fault| fault.to_string())
+        Self::of(Some(name.to_owned()), Keys(keys.collect()))
     }
 
     /// How it is reached.
@@ -286,7 +285,7 @@ impl AgentPart {
 }
 
 impl ListenerPart {
-    pub(super) fn of(keys: Keys) -> Result<Self, clap::Error> {
+    pub(super) fn of(keys: Keys) -> Result<Self, String> {
         let mut part: Self = keys.parse()?;
         if keys.get("listeners.agents").is_some() {
             // An empty list is none, not all.
