@@ -10,9 +10,18 @@ use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::model::{AgentPart, FileOptions, ListenerPart};
+use super::model::{AgentPart, ListenerPart};
 use super::option::{command, path};
+use crate::cli::admin::AdminArgs;
+use crate::cli::admission::AdmissionArgs;
+use crate::cli::agent_connect::AgentConnectArgs;
+use crate::cli::dialect::Tables;
 use crate::cli::limits::Setting;
+use crate::cli::link_options::LinkArgs;
+use crate::cli::record::RecordArgs;
+use crate::cli::serve::DisconnectArgs;
+use crate::cli::telemetry::LogArgs;
+use crate::cli::traces::TracesArgs;
 use jsonrpc::Limits;
 use jsonrpc::limits::{LIMITS, Limit};
 
@@ -110,11 +119,24 @@ pub(super) static TABLES: &[Table] = &[
 /// The declarations of all keys.
 static DECLARED: LazyLock<Command> = LazyLock::new(|| {
     let parts = [
-        command::<FileOptions>(),
+        command::<DisconnectArgs>(),
+        command::<LinkArgs>(),
+        command::<AdmissionArgs>(),
+        command::<RecordArgs>(),
+        command::<AdminArgs>(),
+        command::<AgentConnectArgs>(),
+        #[cfg(feature = "cluster")]
+        command::<crate::cli::cluster::ClusterArgs>(),
+        command::<Tables>(),
+        command::<TracesArgs>(),
+        command::<LogArgs>(),
         command::<AgentPart>(),
         command::<ListenerPart>(),
     ];
     let options = parts.iter().flat_map(Command::get_arguments).cloned();
+    let usual = Arg::new("default-agent").value_name("AGENT");
+    let usual = usual
+        .help("The agent of clients that name none; if there is only one agent, it is that one");
     let agents = Arg::new("auth.certificates.agents").value_name("AGENT");
     let agents = agents.help("The agents that its owner may use; all by default");
     let of_agents = LIMITS.iter().filter(|limit| !limit.is_of_listeners);
@@ -126,6 +148,7 @@ static DECLARED: LazyLock<Command> = LazyLock::new(|| {
         Some(option((*id).to_owned(), limit))
     });
     Command::new("file")
+        .arg(usual)
         .args(options)
         .arg(agents.action(ArgAction::Append))
         .args(of_agents.chain(all).chain(drain))
