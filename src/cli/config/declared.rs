@@ -10,9 +10,18 @@ use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::model::{AgentPart, FileOptions, ListenerPart};
+use super::model::{AgentPart, ListenerPart};
 use super::option::{command, path};
+use crate::cli::admin::AdminArgs;
+use crate::cli::admission::AdmissionArgs;
+use crate::cli::agent_connect::AgentConnectArgs;
+use crate::cli::dialect::Tables;
 use crate::cli::limits::Setting;
+use crate::cli::link_options::LinkArgs;
+use crate::cli::record::RecordArgs;
+use crate::cli::serve::DisconnectArgs;
+use crate::cli::telemetry::LogArgs;
+use crate::cli::traces::TracesArgs;
 use jsonrpc::Limits;
 use jsonrpc::limits::{LIMITS, Limit};
 
@@ -108,13 +117,26 @@ pub(super) static TABLES: &[Table] = &[
 ];
 
 /// The declarations of all keys.
-pub(super) static DECLARED: LazyLock<Command> = LazyLock::new(|| {
+static DECLARED: LazyLock<Command> = LazyLock::new(|| {
     let parts = [
-        command::<FileOptions>(),
+        command::<DisconnectArgs>(),
+        command::<LinkArgs>(),
+        command::<AdmissionArgs>(),
+        command::<RecordArgs>(),
+        command::<AdminArgs>(),
+        command::<AgentConnectArgs>(),
+        #[cfg(feature = "cluster")]
+        command::<crate::cli::cluster::ClusterArgs>(),
+        command::<Tables>(),
+        command::<TracesArgs>(),
+        command::<LogArgs>(),
         command::<AgentPart>(),
         command::<ListenerPart>(),
     ];
     let options = parts.iter().flat_map(Command::get_arguments).cloned();
+    let usual = Arg::new("default-agent").value_name("AGENT");
+    let usual = usual
+        .help("The agent of clients that name none; if there is only one agent, it is that one");
     let agents = Arg::new("auth.certificates.agents").value_name("AGENT");
     let agents = agents.help("The agents that its owner may use; all by default");
     let of_agents = LIMITS.iter().filter(|limit| !limit.is_of_listeners);
@@ -126,6 +148,7 @@ pub(super) static DECLARED: LazyLock<Command> = LazyLock::new(|| {
         Some(option((*id).to_owned(), limit))
     });
     Command::new("file")
+        .arg(usual)
         .args(options)
         .arg(agents.action(ArgAction::Append))
         .args(of_agents.chain(all).chain(drain))
@@ -154,6 +177,16 @@ pub(super) fn tables_in(table: &str) -> impl Iterator<Item = (&'static str, &'st
     })
 }
 
+/// Whether two options, by their ids, exclude each other.
+pub(super) fn contradict(one: &str, other: &str) -> bool {
+    let forbids = |one: &str, other: &str| {
+        let own = DECLARED.get_arguments().filter(|arg| arg.get_id() == one);
+        let mut others = own.flat_map(|own| DECLARED.get_arg_conflicts_with(own));
+        others.any(|found| found.get_id() == other)
+    };
+    forbids(one, other) || forbids(other, one)
+}
+
 const fn table(path: &'static str, heading: &'static str, about: &'static str) -> Table {
     let count = match path.as_bytes() {
         b"agents" | b"auth.certificates" => Count::Named,
@@ -170,9 +203,8 @@ const fn table(path: &'static str, heading: &'static str, about: &'static str) -
 
 /// A limit as an option.
 fn option(id: String, limit: &'static Limit) -> Arg {
-    // clap takes only names that live as long as the program.
-    let (id, usual) = (id.leak(), limit.text(limit.get(&Limits::default())).leak());
+    let usual = limit.text(limit.get(&Limits::default()));
     let read = move |text: &str| limit.read(text).map(|value| Setting { limit, value });
-    let arg = Arg::new(&*id).help(limit.about).default_value(&*usual);
+    let arg = Arg::new(id).help(limit.about).default_value(usual);
     arg.value_parser(read)
 }

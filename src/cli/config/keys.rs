@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Command};
+use clap::{Arg, Args, Command};
 
-use super::option::{Form, command, form, path};
+use super::option::{command, path};
 use crate::cli::limits::Setting;
 use jsonrpc::limits::Limit;
 
@@ -57,45 +57,39 @@ impl Keys {
         self.of(table).map(values).eq(other.of(table).map(values))
     }
 
-    /// The same as arguments of `command`, which declares them; others are left out.
-    pub(super) fn arguments(&self, command: &Command) -> Vec<OsString> {
-        let mut arguments = Vec::new();
-        for key in &self.0 {
-            let (table, name) = path(&key.id);
-            let id = if table == "limits" { table } else { &key.id };
-            let mut known = command.get_arguments();
-            let Some((arg, long)) = known
-                .find(|arg| arg.get_id() == id)
-                .and_then(|arg| Some((arg, arg.get_long()?)))
-            else {
-                continue;
-            };
-            for value in &key.values {
-                let mut argument = OsString::from(format!("--{long}"));
-                if form(arg) == Form::Flag {
-                    if value != "true" {
-                        continue;
-                    }
-                } else {
-                    argument.push("=");
-                    if table == "limits" {
-                        argument.push(format!("{name}="));
-                    }
-                    argument.push(value);
-                }
-                arguments.push(argument);
-            }
-        }
-        arguments
-    }
-
-    /// The options that these keys set.
+    /// The options that these keys set. Their values become the defaults of the declarations, and
+    /// there are no arguments.
     ///
     /// # Errors
-    /// One is missing, or two contradict each other.
-    pub(super) fn parse<A: Args>(&self) -> Result<A, clap::Error> {
-        let command = command::<A>();
-        let arguments = self.arguments(&command);
-        A::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    /// One is missing.
+    pub(super) fn parse<A: Args>(&self) -> Result<A, String> {
+        let declared = command::<A>();
+        let values = |id: &str| self.get(id).map_or(&[][..], |key| &key.values);
+        let options = declared.get_arguments().map(|arg| {
+            let arg = arg.clone().required(false);
+            match values(arg.get_id().as_str()) {
+                [] => arg,
+                values => arg.default_values(values),
+            }
+        });
+        // clap does not count a group as given because of defaults, so an option has its name.
+        let groups = declared.get_groups().map(|group| {
+            let id = group.get_id().to_string();
+            let is_set = group.get_args().any(|id| !values(id.as_str()).is_empty());
+            let arg = Arg::new(id.clone()).long(id);
+            arg.default_values(is_set.then_some("true"))
+        });
+        let command = Command::new("keys").args(options).args(groups);
+        let made = command.try_get_matches_from([""; 0]);
+        let made = made.and_then(|matches| A::from_arg_matches(&matches));
+        made.map_err(|error| error.to_string())
+    }
+}
+
+impl Key {
+    /// The same values under another id.
+    pub(super) fn named(&self, id: &str) -> Self {
+        let id = id.to_owned();
+        Self { id, ..self.clone() }
     }
 }

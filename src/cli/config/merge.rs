@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
+use clap::{Arg, ArgMatches, Command};
 
+use super::declared::contradict;
 use super::keys::{Key, Keys};
 use super::model::{AgentPart, Config, ListenerPart};
-use super::option::{self, contradict, path};
+use super::option::{self, path};
 use crate::cli::endpoints;
-use crate::cli::limits;
+use crate::cli::limits::Setting;
 use crate::cli::listeners;
 use crate::cli::serve::Serve;
 use crate::cli::telemetry::LogArgs;
@@ -39,10 +40,11 @@ const FLAGS: [(&str, &str); 6] = [
     ),
 ];
 
-/// A parsed command line, with the definition of its subcommand.
+/// What a command line and variables set for a subcommand.
 pub(in crate::cli) struct CommandLine {
-    command: Command,
-    matches: ArgMatches,
+    #[cfg(feature = "cluster")]
+    subcommand: String,
+    given: Keys,
 }
 
 /// The effective configuration of `serve`.
@@ -61,16 +63,19 @@ impl CommandLine {
             matches = matches.subcommand_matches(name).expect("it was asked for");
             command = command.find_subcommand(name).expect("it was asked for");
         }
+        let arguments = command.get_arguments();
+        let given = Keys(arguments.flat_map(|arg| given(arg, matches)).collect());
         Self {
-            command: command.clone().no_binary_name(true),
-            matches: matches.clone(),
+            #[cfg(feature = "cluster")]
+            subcommand: command.get_name().to_owned(),
+            given,
         }
     }
 
     /// Whether it is that of this subcommand.
     #[cfg(feature = "cluster")]
     pub(in crate::cli) fn is_of(&self, name: &str) -> bool {
-        self.command.get_name() == name
+        self.subcommand == name
     }
 
     /// The effective configuration over that of a file.
@@ -79,17 +84,9 @@ impl CommandLine {
     /// The options of the file and those of the command line cannot be combined.
     pub(in crate::cli) fn effective(&self, file: &Config) -> Result<Effective, String> {
         let keys = self.over(&file.keys);
-        let mut arguments = keys.arguments(&self.command);
-        if let Some(command) = keys.get("command") {
-            arguments.push("--".into());
-            arguments.extend(command.values.iter().cloned());
-        }
-        let read = || {
-            let matches = self.command.clone().try_get_matches_from(arguments)?;
-            let args = Serve::from_arg_matches(&matches)?;
-            Ok((args, LogArgs::from_arg_matches(&matches)?))
-        };
-        let (mut args, log) = read().map_err(|error: clap::Error| error.to_string())?;
+        let mut args: Serve = keys.parse()?;
+        let log = keys.parse()?;
+        args.common.limits = keys.settings("limits");
         args.admission.certificates = file.grants();
         let config = Config {
             agents: self.agents(&keys, &args, file)?,
@@ -100,62 +97,18 @@ impl CommandLine {
         Ok(Effective { args, log, config })
     }
 
-    /// What a flag or a variable sets, if one is given.
-    fn given(&self, arg: &Arg) -> Option<Key> {
-        let id = arg.get_id().as_str();
-        let from = match (self.matches.value_source(id)?, arg.get_long()) {
-            (ValueSource::CommandLine, Some(long)) => format!("--{long}"),
-            (ValueSource::CommandLine, None) => "command line".to_owned(),
-            (ValueSource::EnvVariable, _) => {
-                format!("${}", arg.get_env().unwrap_or_default().to_string_lossy())
-            }
-            _ => return None,
-        };
-        let read = |value: &OsStr| {
-            // Those of limits have their names.
-            let text = value.to_str().filter(|_| id != "limits")?;
-            option::read(arg, text, Path::new("")).ok()
-        };
-        let values = self.matches.get_raw(id)?;
-        Some(Key {
-            id: id.to_owned(),
-            from,
-            values: values
-                .map(|value| read(value).unwrap_or_else(|| value.to_owned()))
-                .collect(),
-        })
-    }
-
     /// The options of `serve` over the keys of a file. A key gives way to a flag that contradicts
     /// it.
     fn over(&self, file: &Keys) -> Keys {
-        let known: Vec<&Arg> = self.command.get_arguments().collect();
-        let given = |arg: &&&Arg| self.given(arg).is_some();
         let mut keys = file.clone();
         for key in &mut keys.0 {
-            let own = known.iter().find(|arg| arg.get_id() == &*key.id);
-            let contradicted = own.is_some_and(|own| {
-                let mut flags = known.iter().filter(given);
-                flags.any(|flag| contradict(&self.command, own, flag))
-            });
-            if contradicted {
+            let mut flags = self.given.0.iter();
+            if flags.any(|flag| contradict(&key.id, &flag.id)) {
                 key.values = vec!["false".into()];
                 key.from = format!("the command line, overriding {}", key.from);
             }
         }
-        for mut key in known.iter().filter_map(|arg| self.given(arg)) {
-            if key.id == "limits" {
-                for value in &key.values {
-                    if let Some(Ok(set)) = value.to_str().map(limits::parse) {
-                        keys.set(Key {
-                            id: format!("limits.{}", set.limit.name),
-                            from: key.from.clone(),
-                            values: vec![set.limit.text(set.value).into()],
-                        });
-                    }
-                }
-                continue;
-            }
+        for mut key in self.given.0.iter().cloned() {
             if let Some(own) = file.get(&key.id).filter(|_| ADDED_TO.contains(&&*key.id)) {
                 key.values.splice(..0, own.values.iter().cloned());
             }
@@ -172,11 +125,8 @@ impl CommandLine {
             below == table || limit.is_none_or(|limit| limit.from != "--limit")
         });
         for (id, flag) in FLAGS.iter().filter(|(id, _)| path(id).0 == table) {
-            let mut known = self.command.get_arguments();
-            let flag = known.find(|arg| arg.get_id() == flag);
-            if let Some(key) = flag.and_then(|flag| self.given(flag)) {
-                let id = (*id).to_owned();
-                own.set(Key { id, ..key });
+            if let Some(key) = self.given.get(flag) {
+                own.set(key.named(id));
             }
         }
         own
@@ -189,13 +139,8 @@ impl CommandLine {
             ("profile", "agents.profile"),
             ("command", "agents.command"),
         ];
-        let own = own.into_iter().find_map(|(flag, id)| {
-            let id = id.to_owned();
-            Some(Key {
-                id,
-                ..keys.get(flag)?.clone()
-            })
-        });
+        let mut own = own.into_iter();
+        let own = own.find_map(|(flag, id)| Some(keys.get(flag)?.named(id)));
         let all = match own {
             Some(own) => {
                 let flags = keys.of("agents").cloned();
@@ -222,8 +167,7 @@ impl CommandLine {
         let all = all
             .into_iter()
             .map(|(name, own)| AgentPart::of(name, self.with_flags("agents", own, keys)));
-        all.collect::<Result<_, _>>()
-            .map_err(|error| error.to_string())
+        all.collect()
     }
 
     /// The listeners of the command line, or else those of the file.
@@ -233,10 +177,7 @@ impl CommandLine {
         args: &Serve,
         file: &Config,
     ) -> Result<Vec<ListenerPart>, String> {
-        let part = |own| {
-            let part = ListenerPart::of(self.with_flags("listeners", own, keys));
-            part.map_err(|error| error.to_string())
-        };
+        let part = |own| ListenerPart::of(self.with_flags("listeners", own, keys));
         if args.listen.is_empty() && !file.listeners.is_empty() {
             if args.listeners.is_some() {
                 return Err(
@@ -259,9 +200,8 @@ impl CommandLine {
         let listen = keys.get("listen").unwrap_or(&default);
         let parts = listen.values.iter().map(|at| {
             let endpoint = Key {
-                id: "listeners.endpoint".to_owned(),
-                from: listen.from.clone(),
                 values: vec![at.clone()],
+                ..listen.named("listeners.endpoint")
             };
             let flags = keys.of("listeners").cloned();
             part(Keys([endpoint].into_iter().chain(flags).collect()))
@@ -281,4 +221,33 @@ impl CommandLine {
         options.check_tls(&endpoints)?;
         Ok(parts)
     }
+}
+
+/// The keys that a flag or a variable sets, if one is given.
+fn given(arg: &Arg, matches: &ArgMatches) -> Vec<Key> {
+    let id = arg.get_id().as_str();
+    let from = match (matches.value_source(id), arg.get_long()) {
+        (Some(ValueSource::CommandLine), Some(long)) => format!("--{long}"),
+        (Some(ValueSource::CommandLine), None) => "command line".to_owned(),
+        (Some(ValueSource::EnvVariable), _) => {
+            format!("${}", arg.get_env().unwrap_or_default().to_string_lossy())
+        }
+        _ => return Vec::new(),
+    };
+    let key = |id: String, values| Key {
+        id,
+        from: from.clone(),
+        values,
+    };
+    if let Ok(Some(limits)) = matches.try_get_many(id) {
+        let of = |set: &Setting| {
+            let value = set.limit.text(set.value).into();
+            key(format!("limits.{}", set.limit.name), vec![value])
+        };
+        return limits.map(of).collect();
+    }
+    let read = |value: &OsStr| option::read(arg, value.to_str()?, Path::new("")).ok();
+    let values = matches.get_raw(id).into_iter().flatten();
+    let values = values.map(|value| read(value).unwrap_or_else(|| value.to_owned()));
+    vec![key(id.to_owned(), values.collect())]
 }

@@ -3,10 +3,11 @@
 //!
 //! `file` finds the file. `model` has the keys besides the options of the command line, and
 //! `declared` the declarations of all keys, by which `option` reads values. `reader` reads one table
-//! into `keys`, and `agents`, `listeners`, `options` and `read` make a [`Config`] of all, or report all
-//! faults; `local_checks` finds what is missing on this machine. `merge` puts the command line over
-//! the file. `command` is `acp-relay config`; `show` prints the effective configuration, and
-//! `describe` the example and the JSON Schema.
+//! into `keys`, which become options as the defaults of their declarations; `agents`, `listeners`,
+//! `options` and `read` make a [`Config`] of all, or report all faults; `local_checks` finds what is
+//! missing on this machine. `merge` puts the command line over the file. `command` is `acp-relay
+//! config`; `show` prints the effective configuration, and `describe` the example and the JSON
+//! Schema.
 //!
 //! # Why
 //!

@@ -8,10 +8,8 @@ use clap::{ArgAction, Args};
 
 use super::keys::{Key, Keys};
 use super::option::Variable;
-use crate::cli::admin::AdminArgs;
-use crate::cli::admission::AdmissionArgs;
 use crate::cli::agent_connect::default_permission;
-use crate::cli::agent_connect::{self, AgentConnectArgs, is_own};
+use crate::cli::agent_connect::{self, is_own};
 use crate::cli::agents::{self, Profile, Program};
 use crate::cli::dialect::Tables;
 use crate::cli::dialect_options;
@@ -20,11 +18,8 @@ use crate::cli::framing::FramingChoice;
 use crate::cli::limits::Setting;
 use crate::cli::link_options::LinkArgs;
 use crate::cli::listeners::ListenerArgs;
-use crate::cli::record::RecordArgs;
 use crate::cli::remote::RemoteArgs;
-use crate::cli::serve::{DisconnectArgs, OnDisconnect};
-use crate::cli::telemetry::LogArgs;
-use crate::cli::traces::TracesArgs;
+use crate::cli::serve::OnDisconnect;
 use ::agent_connect::api::interrupt::Permissions;
 use auth::Agents;
 use conversation::DialectChoice;
@@ -40,35 +35,6 @@ pub(in crate::cli) struct Config {
     pub(super) certificates: Option<BTreeMap<String, Keys>>,
     /// The keys that are not those of one agent or one listener.
     pub(in crate::cli) keys: Keys,
-}
-
-/// The options of a file that are not those of one agent or one listener. Most are also flags.
-#[derive(Clone, Debug, Args)]
-pub(super) struct FileOptions {
-    /// The agent of clients that name none; if there is only one agent, it is that one
-    #[arg(long, id = "default-agent", value_name = "AGENT")]
-    pub(super) default_agent: Option<String>,
-    #[command(flatten)]
-    pub(super) on_disconnect: DisconnectArgs,
-    #[command(flatten)]
-    pub(super) link: LinkArgs,
-    #[command(flatten)]
-    pub(super) auth: AdmissionArgs,
-    #[command(flatten)]
-    pub(super) record: Option<RecordArgs>,
-    #[command(flatten)]
-    pub(super) admin: AdminArgs,
-    #[command(flatten)]
-    pub(super) agent_connect: Option<AgentConnectArgs>,
-    #[cfg(feature = "cluster")]
-    #[command(flatten)]
-    pub(super) cluster: crate::cli::cluster::ClusterArgs,
-    #[command(flatten)]
-    pub(super) dialects: Tables,
-    #[command(flatten)]
-    pub(super) traces: TracesArgs,
-    #[command(flatten)]
-    pub(super) log: LogArgs,
 }
 
 /// One agent.
@@ -221,7 +187,7 @@ impl Config {
 }
 
 impl AgentPart {
-    pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, clap::Error> {
+    pub(super) fn of(name: Option<String>, keys: Keys) -> Result<Self, String> {
         let mut part: Self = keys.parse()?;
         part.name = name;
         part.limits = keys.settings("agents.limits");
@@ -239,8 +205,7 @@ impl AgentPart {
             from: String::new(),
             values: vec![value.into()],
         });
-        let part = Self::of(Some(name.to_owned()), Keys(keys.collect()));
-        part.map_err(|fault| fault.to_string())
+        Self::of(Some(name.to_owned()), Keys(keys.collect()))
     }
 
     /// How it is reached.
@@ -286,7 +251,7 @@ impl AgentPart {
 }
 
 impl ListenerPart {
-    pub(super) fn of(keys: Keys) -> Result<Self, clap::Error> {
+    pub(super) fn of(keys: Keys) -> Result<Self, String> {
         let mut part: Self = keys.parse()?;
         if keys.get("listeners.agents").is_some() {
             // An empty list is none, not all.

@@ -36,7 +36,7 @@ pub(super) enum Form {
 
 /// A command with the options of `A`, without their variables.
 pub(super) fn command<A: Args>() -> Command {
-    let command = Command::new("file").no_binary_name(true);
+    let command = Command::new("file");
     A::augment_args(command.disable_help_flag(true)).mut_args(|arg| arg.env(Resettable::Reset))
 }
 
@@ -83,15 +83,6 @@ pub(super) fn default(arg: &Arg) -> Vec<OsString> {
     values.map(|value| value.to_os_string()).collect()
 }
 
-/// Whether `command` forbids two options together.
-pub(super) fn contradict(command: &Command, one: &Arg, other: &Arg) -> bool {
-    let forbids = |one, other: &Arg| {
-        let mut others = command.get_arg_conflicts_with(one).into_iter();
-        others.any(|found| found.get_id() == other.get_id())
-    };
-    forbids(one, other) || forbids(other, one)
-}
-
 /// Reads a value of an option, and writes it in the usual way: relative paths start at `folder`, a
 /// limit has its unit, and an address all its parts.
 ///
@@ -108,15 +99,16 @@ pub(super) fn read(arg: &Arg, text: &str, folder: &Path) -> Result<OsString, Str
     if is_path && text.is_empty() {
         return Err("an empty path".to_owned());
     }
-    // The parser of the option, without the rules that concern other options.
-    let value = Arg::new("value").long("value");
-    let value = value.value_parser(arg.get_value_parser().clone());
-    let alone = Command::new("file").no_binary_name(true).arg(value);
-    let read = alone.try_get_matches_from([format!("--value={text}")]);
-    let read = read.map_err(|error| match error.source() {
-        Some(what) => what.to_string(),
-        None => error.kind().to_string(),
-    })?;
+    // The parser of the option, without the rules that concern other options; clap runs it only
+    // for a command.
+    let value = Arg::new("value").value_parser(arg.get_value_parser().clone());
+    let alone = Command::new("file").arg(value.default_value(text.to_owned()));
+    let read = alone
+        .try_get_matches_from([""; 0])
+        .map_err(|error| match error.source() {
+            Some(what) => what.to_string(),
+            None => error.kind().to_string(),
+        })?;
     if form(arg) == Form::TextOrTrue && text == "true" {
         return Ok(text.into());
     }

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use super::fault::CheckLevel;
 use super::keys::Keys;
 use super::local_checks;
-use super::model::{FileOptions, ListenerPart};
+use super::model::ListenerPart;
 use super::reader::TableReader;
+use crate::cli::admin::{AdminAddress, AdminArgs};
+use crate::cli::admission::AdmissionArgs;
 use crate::cli::agent_connect::AgentConnectArgs;
-use crate::cli::record::HOME;
-use crate::cli::telemetry;
+use crate::cli::record::{HOME, RecordArgs};
+use crate::cli::telemetry::{self, LogArgs};
 use transport::Endpoint;
 
 /// The tables with options of the whole file, by their names.
@@ -20,14 +22,16 @@ pub(super) type Sections<'f> = BTreeMap<&'static str, TableReader<'f>>;
 pub(super) fn check(
     root: &TableReader<'_>,
     sections: &Sections<'_>,
-    options: &FileOptions,
     listeners: &[ListenerPart],
     level: CheckLevel,
 ) {
     let here = level == CheckLevel::Machine;
-    let (auth, record) = (sections.get("auth"), options.record.as_ref());
+    let auth = sections.get("auth");
+    let admission: AdmissionArgs = auth
+        .and_then(|own| own.keys.parse().ok())
+        .unwrap_or_default();
     let is_web = |one: &ListenerPart| matches!(one.endpoint, Endpoint::Http(_));
-    match (auth, &options.auth.token_file) {
+    match (auth, &admission.token_file) {
         _ if !here => {}
         (Some(own), Some(token)) => local_checks::tokens(own, "token-file", Some(token)),
         _ if listeners.is_empty() || listeners.iter().any(is_web) => {
@@ -44,24 +48,24 @@ pub(super) fn check(
         root.fault(at, what, "name their authorities with `tls-client-ca`");
     }
     if let Some(own) = sections.get("dialects").filter(|_| here) {
-        local_checks::tables(own, &options.dialects);
+        local_checks::tables(own, &own.keys.parse().unwrap_or_default());
     }
     if let Some(own) = sections.get("record") {
         own.require(
             "dir",
             "name the folder for recordings, or true for the state directory",
         );
-        if let Some(folder) = record.and_then(|args| args.folder.as_ref())
-            && here
-            && folder.as_os_str() != HOME
+        if let Ok(RecordArgs { folder, .. }) = own.keys.parse()
+            && let Some(folder) = folder.filter(|folder| here && folder.as_os_str() != HOME)
         {
-            local_checks::folder(own, "dir", folder);
+            local_checks::folder(own, "dir", &folder);
         }
     }
     if let Some(own) = sections.get("admin") {
         own.require("listen", "such as listen = \"127.0.0.1:9464\"");
-        if let Some(address) = &options.admin.listen {
-            let at = &address.0;
+        if let Ok(AdminArgs { listen }) = own.keys.parse()
+            && let Some(AdminAddress(at)) = &listen
+        {
             let same = |one: &&ListenerPart| one.endpoint == *at || one.endpoint.shares_port(at);
             if let Some(one) = listeners.iter().find(same) {
                 let what = format!("{} uses the same address", one.endpoint);
@@ -76,22 +80,22 @@ pub(super) fn check(
         own.require("servers", "such as servers = [\"nats://127.0.0.1\"]");
     }
     if let Some(own) = sections.get("log")
-        && let Err(what) = telemetry::check(&options.log.level)
+        && let Ok(LogArgs { level, .. }) = own.keys.parse()
+        && let Err(what) = telemetry::check(&level)
     {
         own.fault_of("level", what);
     }
     if let Some(own) = sections.get("agent-connect") {
-        let args = options.agent_connect.as_ref();
+        let args: AgentConnectArgs = own.keys.parse().unwrap_or_default();
+        let is_given = own.keys.0.iter().any(|key| !key.values.is_empty());
         let count = ListenerPart::agent_connect_count(listeners);
         if level >= CheckLevel::Complete
-            && let Err(what) = AgentConnectArgs::resolve(args, count)
+            && let Err(what) = AgentConnectArgs::resolve(is_given.then_some(&args), count)
         {
             own.fault(own.at.clone(), what, "");
         }
-        if let Some(store) = args.and_then(|args| args.store.as_ref())
-            && here
-        {
-            local_checks::file(own, "store", store);
+        if let Some(store) = args.store.filter(|_| here) {
+            local_checks::file(own, "store", &store);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::declared::sections;
 use super::fault::{CheckLevel, Fault, Faults};
 use super::file::ConfigFile;
 use super::listeners::listeners;
-use super::model::{Config, FileOptions};
+use super::model::Config;
 use super::options::{self, Sections, certificates};
 use super::reader::{FileReader, TableReader};
 use crate::cli::exit;
@@ -124,16 +124,13 @@ fn config(root: &TableReader<'_>, level: CheckLevel) -> Config {
     for key in own.values().flat_map(|section| &section.keys.0) {
         keys.set(key.clone());
     }
-    // Values with faults are left out.
-    let Ok(options) = keys.parse::<FileOptions>() else {
-        unreachable!("no option of a file is required");
-    };
     let agents = agents(root, level);
-    let listeners = listeners(root, level, &options.auth);
+    // Values with faults are left out.
+    let listeners = listeners(root, level, &keys.parse().unwrap_or_default());
     if level >= CheckLevel::Complete {
         check_default_permission(&agents, &listeners);
     }
-    options::check(root, &own, &options, &listeners, level);
+    options::check(root, &own, &listeners, level);
     Config {
         agents: agents.into_iter().map(|(_, part)| part).collect(),
         listeners,

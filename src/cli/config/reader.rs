@@ -13,10 +13,10 @@ use clap::Arg;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::declared::{DECLARED, DRAIN, TABLES, Table, declared, tables_in};
+use super::declared::{DRAIN, TABLES, Table, contradict, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{Key, Keys};
-use super::option::{self, Form, contradict, form, value_name};
+use super::option::{self, Form, form, value_name};
 use crate::cli::renamed;
 use dialect::Library;
 use jsonrpc::did_you_mean;
@@ -80,23 +80,20 @@ impl<'f> TableReader<'f> {
             file,
         };
         reader.check_known();
-        let mut present: Vec<(&str, &Arg)> = Vec::new();
+        let mut present: Vec<&str> = Vec::new();
         for (key, arg) in super::declared::declared(declared.path) {
             let Some((own, value)) = table.get_key_value(key) else {
                 continue;
             };
-            let path = reader.path(key);
+            let (path, id) = (reader.path(key), arg.get_id().as_str());
             let texts = reader.texts(&path, form(arg), value);
             if form(arg) != Form::Flag || texts.iter().any(|(_, text)| text == "true") {
-                let mut others = present.iter();
-                if let Some((other, _)) =
-                    others.find(|(_, other)| contradict(&DECLARED, other, arg))
-                {
-                    let what = format!("`{path}` is given besides `{other}`");
+                if let Some(other) = present.iter().find(|other| contradict(other, id)) {
+                    let what = format!("`{path}` is given besides `{}`", option::path(other).1);
                     reader.fault(value.span(), what, "use only one of them");
                     continue;
                 }
-                present.push((key, arg));
+                present.push(id);
             }
             let values = texts.into_iter().filter_map(|(at, text)| {
                 reader.check_name(&path, arg, &at, &text);
@@ -105,7 +102,6 @@ impl<'f> TableReader<'f> {
                 read.map_err(fault).ok()
             });
             let values = values.collect();
-            let id = arg.get_id().as_str();
             let drain = DRAIN.iter().find(|(drain, _)| *drain == id);
             let before = file.text.get(..own.span().start).unwrap_or_default();
             reader.keys.set(Key {
