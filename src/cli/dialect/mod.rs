@@ -2,7 +2,7 @@
 //!
 //! [`mod@command`] lists the tables and prints the schema of the format, [`mod@show`] prints one in
 //! two columns, [`mod@new`] drafts one, [`mod@check`] checks files, [`mod@test`] runs golden vectors and [`mod@translate`]
-//! translates messages. All work on a set of [`mod@tables`]; `dialect` translates.
+//! translates messages. All work on a set of [`mod@tables`]; `analysis` does the work.
 
 mod check;
 mod command;
