@@ -42,7 +42,7 @@ pub(super) struct Export {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Export) -> Result<ExitCode, ExitCode> {
-    let at = args.at.unwrap_or(args.to.default_view());
+    let at = args.at.unwrap_or_else(|| args.to.default_view());
     let opened = args.selection.open(ViewFilter::new_empty(at))?;
     let file = args
         .out
