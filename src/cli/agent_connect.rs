@@ -29,7 +29,7 @@ pub(super) struct AgentConnectArgs {
     pub(super) allow_callback: Vec<String>,
 }
 
-/// Reads an answer to permission requests that nobody can be asked about.
+/// Reads the answer to permission requests for which no client can be asked.
 pub(super) fn default_permission() -> impl TypedValueParser<Value = Permissions> {
     one_of(&[Permissions::Allow, Permissions::Reject])
 }

@@ -3,7 +3,7 @@
 //! A task gives the actor what the client and the live agent (if there is one) send, and sends the
 //! actor's frames when they are due.
 
-use std::future::{poll_fn, ready as now};
+use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -18,8 +18,7 @@ use super::{Actor, ActorAction, Script};
 use jsonrpc::framing::Decoded;
 use jsonrpc::{Frame, Side};
 use panics::{self, Place};
-use transport::replay::ReplayAddress;
-use transport::replay::Unmatched;
+use transport::replay::{ReplayAddress, Unmatched};
 use transport::{
     AddedTransport, CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard,
     OpenError, OpenErrorKind, Peer, PeerKind, QueuedLink, Setup, forward, registry,
@@ -53,7 +52,7 @@ pub const TRANSPORT: AddedTransport = AddedTransport {
     check: |to| open(to).map(drop),
     connect: |to, setup| Box::pin(connect(to, setup)),
     listen: |at, _| {
-        Box::pin(now(Err(OpenError::new(
+        Box::pin(ready(Err(OpenError::new(
             OpenErrorKind::Usage,
             at,
             "a recording plays the agent; no client can connect from it",

@@ -1,4 +1,4 @@
-// The filter language of `recording::filter`, for files that no server reads, and to report faults
+// The filter language of `analysis::filter`, for files that no server reads, and to report faults
 // while a filter is typed. tests/vectors/inspect/filter.json tests both.
 
 const EVENT_KINDS = "request notification result error answer message noise passed stderr process link note gap clock mark resume end other".split(" ");
