@@ -301,13 +301,16 @@ impl DialectOptions {
             .find(|side| self.side(*side).bridge.is_some())
     }
 
-    /// Weighs what is remembered of the conversation, once so much was translated that it may be
-    /// more than `limit` bytes, and lets sessions forget. Returns of how many, and whether it still
-    /// is more; `None` while it is less.
+    /// Whether so much was translated since the last time that what is remembered may be more than
+    /// `limit` bytes.
+    #[inline]
+    pub(super) const fn is_weighing_due(&self, limit: usize) -> bool {
+        self.translated >= limit / 64
+    }
+
+    /// Weighs what is remembered of the conversation, and lets sessions forget. Returns of how many,
+    /// and whether it still is more than `limit` bytes; `None` while it is less.
     pub(super) fn bound(&mut self, limit: usize) -> Option<(usize, bool)> {
-        if self.translated < limit / 64 {
-            return None;
-        }
         self.translated = 0;
         let weight = self.weight();
         // It is not weighed again before there is room for something new.

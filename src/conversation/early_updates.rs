@@ -5,7 +5,7 @@
 //! `session/fork` of the client is open, such notifications wait, and follow its answer in their
 //! order. A history comes before the answer to `session/load`, whose session the client knows.
 
-use super::state::Conversation;
+use super::state::{Conversation, EarlyUpdates};
 use super::summary::SessionHash;
 use super::{Note, Outbox};
 use jsonrpc::{Envelope, Frame, IdBuf, Scanned, Side, scan, text};
@@ -16,6 +16,13 @@ const MAX_CREATING: usize = 64;
 
 /// Known sessions that are remembered. At it all are forgotten: their notifications may wait, too.
 const MAX_KNOWN: usize = 4096;
+
+impl EarlyUpdates {
+    /// Whether notifications may have to wait.
+    pub(super) const fn holds(&self) -> bool {
+        !self.creating.is_empty() && !self.passes
+    }
+}
 
 impl Conversation {
     /// Takes from a request of the client which session it knows, and whether it makes one.
@@ -55,9 +62,6 @@ impl Conversation {
     /// Holds a notification of the agent if the client does not know its session yet.
     pub(super) fn hold_update(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
         let early = &self.early;
-        if early.creating.is_empty() || early.passes {
-            return false;
-        }
         let session = SessionHash::named(frame, at);
         let Some(session) = session.filter(|one| !early.known.contains(one)) else {
             return false;
@@ -97,10 +101,9 @@ impl Conversation {
 
     /// Passes on what need not wait any more: what is for sessions that the client knows by now, and
     /// everything once no request that makes a session is open.
-    #[inline]
     pub(super) fn settle_updates(&mut self, out: &mut Outbox) {
         // The answer may be in a batch that waits for others.
-        if self.early.creating.is_empty() || !self.batches[Side::Client as usize].is_empty() {
+        if !self.batches[Side::Client as usize].is_empty() {
             return;
         }
         let open = &self.pending[Side::Client as usize];

@@ -52,9 +52,6 @@ impl Conversation {
         envelope: &Envelope,
         out: &mut Outbox,
     ) -> bool {
-        if self.links.agent_is_child {
-            return false;
-        }
         let Some(notice) = reply::read_notice(frame, envelope) else {
             return false;
         };

@@ -69,6 +69,19 @@ impl Needs {
     }
 }
 
+impl Lane {
+    /// A burst must not cost an idle connection its memory for ever, nor a steady stream an
+    /// allocation for each batch.
+    #[inline(never)]
+    fn shrink(&mut self) {
+        self.recent -= self.recent.div_ceil(8);
+        let capacity = (4 * self.recent).max(64);
+        if self.frames.capacity() > capacity {
+            self.frames.shrink_to(capacity);
+        }
+    }
+}
+
 impl Outbox {
     /// An empty outbox with the bounds of `limits`.
     #[must_use]
@@ -103,18 +116,13 @@ impl Outbox {
     }
 
     /// The next frame for `to`.
+    #[inline]
     pub fn pop(&mut self, to: Side) -> Option<Frame> {
         let lane = self.lane_mut(to);
         let frame = lane.frames.pop_front()?;
         lane.bytes -= frame.len();
         if lane.frames.is_empty() {
-            // A burst must not cost an idle connection its memory for ever, nor a steady stream an
-            // allocation for each batch.
-            lane.recent -= lane.recent.div_ceil(8);
-            let capacity = (4 * lane.recent).max(64);
-            if lane.frames.capacity() > capacity {
-                lane.frames.shrink_to(capacity);
-            }
+            lane.shrink();
         }
         Some(frame)
     }
@@ -187,6 +195,7 @@ impl Outbox {
     }
 
     /// Adds a summary, if they are needed.
+    #[inline(always)]
     pub(super) fn summarise(&mut self, summary: impl FnOnce() -> MessageSummary) {
         if self.needs.summaries {
             self.summaries.push_back(summary());

@@ -50,8 +50,12 @@ impl Conversation {
         if !self.held.is_empty() {
             self.release_held(out);
         }
-        self.settle_updates(out);
-        self.bound_translation(out);
+        if !self.early.creating.is_empty() {
+            self.settle_updates(out);
+        }
+        if self.dialects.is_weighing_due(self.limits.translation_bytes) {
+            self.bound_translation(out);
+        }
     }
 
     /// Handles a frame that does not wait.
@@ -130,8 +134,8 @@ impl Conversation {
             Kind::Request => self.request(from, frame, envelope, out),
             Kind::Notification => {
                 let is_taken = from == Side::Agent
-                    && (self.take_exit_notice(&frame, envelope, out)
-                        || self.hold_update(&frame, envelope, out));
+                    && (!self.links.agent_is_child && self.take_exit_notice(&frame, envelope, out)
+                        || self.early.holds() && self.hold_update(&frame, envelope, out));
                 if !is_taken {
                     self.pass_notification(from, frame, envelope, out);
                 }

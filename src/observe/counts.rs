@@ -132,6 +132,7 @@ impl Traffic {
 }
 
 impl Observer for Counts {
+    #[inline]
     fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Received(from, frame) => self.received[*from as usize].add(frame.len()),

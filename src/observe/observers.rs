@@ -30,6 +30,7 @@ impl Observers {
     }
 
     /// Sends one event to all.
+    #[inline]
     pub fn on_event(&mut self, event: &Event<'_>) {
         self.counts.on_event(event);
         for observer in &mut self.others {
