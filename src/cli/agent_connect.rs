@@ -9,7 +9,7 @@ use super::listeners::read_host;
 use super::variant::one_of;
 use agent_connect::AgentConnectConfig;
 use agent_connect::api::interrupt::Permissions;
-use transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
+use transport::Setup;
 
 /// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, Args)]
@@ -73,17 +73,6 @@ pub(super) fn apply_default_permission(default_permission: Permissions, setup: &
         ..AgentConnectConfig::default()
     };
     config.apply(setup);
-}
-
-/// Whether an endpoint's scheme is one of Agent Connect.
-pub(super) const fn is_own(at: &Endpoint) -> bool {
-    matches!(
-        at,
-        Endpoint::Http(HttpEndpoint {
-            protocol: HttpProtocol::AgentConnect,
-            ..
-        })
-    )
 }
 
 /// Reads the path below which Agent Connect is served beside ACP.

@@ -86,7 +86,7 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     shutdown::watch(stop.clone(), None)?;
     let mut prepared = Prepared::new(target, args.common, stop).await?;
     if let Some(default_permission) = args.default_permission {
-        if !agent_connect::is_own(&prepared.target.endpoint) {
+        if !prepared.target.endpoint.is_agent_connect() {
             let fault =
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
             return Err(exit::fail(exit::USAGE, &fault));

@@ -179,8 +179,3 @@ pub(super) fn agent(
         None => Ok(Endpoint::Exec(command)),
     }
 }
-
-/// Whether an endpoint is behind TLS.
-pub(super) const fn is_tls(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
-}

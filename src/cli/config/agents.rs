@@ -41,8 +41,9 @@ pub(super) fn check_default_permission(agents: &[ReadAgent<'_>], listeners: &[Li
         return;
     }
     for (reader, part) in agents {
+        let endpoint = part.endpoint.as_ref();
         if let Some(at) = reader.has("default-permission")
-            && !part.is_agent_connect()
+            && !endpoint.is_some_and(Endpoint::is_agent_connect)
         {
             let key = reader.path("default-permission");
             let remedy =

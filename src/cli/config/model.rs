@@ -8,8 +8,8 @@ use clap::{ArgAction, Args};
 
 use super::keys::{Key, Keys};
 use super::option::Variable;
+use crate::cli::agent_connect;
 use crate::cli::agent_connect::default_permission;
-use crate::cli::agent_connect::{self, is_own};
 use crate::cli::agents::{self, Profile, Program};
 use crate::cli::dialect::Tables;
 use crate::cli::dialect_options;
@@ -243,11 +243,6 @@ impl AgentPart {
         }
         Ok(())
     }
-
-    /// Whether it is reached by Agent Connect.
-    pub(in crate::cli) fn is_agent_connect(&self) -> bool {
-        self.endpoint.as_ref().is_some_and(is_own)
-    }
 }
 
 impl ListenerPart {
@@ -262,8 +257,8 @@ impl ListenerPart {
     }
 
     /// Whether it serves Agent Connect, alone or beside ACP.
-    pub(in crate::cli) const fn serves_agent_connect(&self) -> bool {
-        is_own(&self.endpoint) || self.agent_connect.is_some()
+    pub(in crate::cli) fn serves_agent_connect(&self) -> bool {
+        self.endpoint.is_agent_connect() || self.agent_connect.is_some()
     }
 
     /// How many of `parts` serve Agent Connect.
