@@ -8,8 +8,9 @@
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `target` finds the agent that a command line names, and `joined` keeps remote ones;
 //!   `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
-//!   `framing`, `traces`, `agent_connect`, `examples` and `short_help` are options and help; `exit`
-//!   has the exit codes, and prints the error of a subcommand that fails.
+//!   `framing`, `traces`, `agent_connect`, `examples` and `short_help` are options and help;
+//!   `features` has the error about those that a build is without; `exit` has the exit codes, and
+//!   prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
 //!   `admin` serves monitoring, `status_text` formats it, and `http` is the HTTP server of the admin
 //!   listener and of `inspect open`.
@@ -48,6 +49,7 @@ mod doctor;
 mod endpoints;
 mod examples;
 mod exit;
+mod features;
 mod framing;
 mod http;
 mod inputs;
