@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
-use super::{agents, features, recordings};
+use super::{agent_connect, agents, features, recordings};
 use jsonrpc::nearest;
 use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
@@ -15,7 +15,7 @@ const RUNNERS: [&str; 9] = [
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
     Setup {
-        agent_connect: Some(agent_connect::TRANSPORT),
+        agent_connect: agent_connect::TRANSPORT,
         replay: Some(replay::TRANSPORT),
         ..Setup::default()
     }

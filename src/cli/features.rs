@@ -3,7 +3,13 @@
 
 /// For each feature, whether this build has it, and how its words begin: its name, schemes and tables,
 /// and then its other subcommands, flags and keys.
-const FEATURES: [(bool, &str); 1] = [(cfg!(feature = "cluster"), "cluster --cluster gateway")];
+const FEATURES: [(bool, &str); 2] = [
+    (cfg!(feature = "agent-connect"), AGENT_CONNECT),
+    (cfg!(feature = "cluster"), "cluster --cluster gateway"),
+];
+
+const AGENT_CONNECT: &str = "agent-connect --agent-connect --allow-callback --default-permission \
+                             default-permission --store";
 
 /// The error about a word of a feature that this build is without.
 pub(super) fn missing(word: &str) -> Option<String> {

@@ -27,6 +27,7 @@
 
 mod admin;
 mod admission;
+#[cfg(feature = "agent-connect")]
 mod agent_connect;
 mod agents;
 mod announcement;
@@ -64,6 +65,8 @@ mod local_time;
 mod log_redaction;
 mod manual;
 mod memory;
+#[cfg(not(feature = "agent-connect"))]
+mod no_agent_connect;
 mod over_ssh;
 mod policy;
 mod probe;
@@ -97,6 +100,9 @@ mod top;
 mod traces;
 mod try_agent;
 mod variant;
+
+#[cfg(not(feature = "agent-connect"))]
+use no_agent_connect as agent_connect;
 
 pub use admission::guarded;
 pub use command_line::{command, run};

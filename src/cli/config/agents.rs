@@ -42,9 +42,9 @@ pub(super) fn check_default_permission(agents: &[ReadAgent<'_>], listeners: &[Li
     }
     for (reader, part) in agents {
         let endpoint = part.endpoint.as_ref();
-        if let Some(at) = reader.has("default-permission")
-            && !endpoint.is_some_and(Endpoint::is_agent_connect)
-        {
+        let is_own = endpoint.is_some_and(Endpoint::is_agent_connect);
+        if !is_own && reader.keys.get("agents.default-permission").is_some() {
+            let at = reader.at("default-permission");
             let key = reader.path("default-permission");
             let remedy =
                 "listen for it with agent-connect+http://, or beside ACP with `agent-connect`";
