@@ -3,6 +3,7 @@
 
 pub mod docs;
 pub use acp;
+#[cfg(feature = "agent-connect")]
 pub use agent_connect;
 pub use analysis;
 pub use auth;

@@ -1,4 +1,5 @@
-//! Options of Agent Connect listeners and agents. `agent_connect` implements them.
+//! Options of Agent Connect, and what they set up for its listeners and agents. Only this file uses
+//! the crate `agent_connect`; without the feature `agent-connect`, `no_agent_connect` is in its place.
 
 use std::path::PathBuf;
 
@@ -7,9 +8,12 @@ use clap::builder::TypedValueParser;
 
 use super::listeners::read_host;
 use super::variant::one_of;
-use agent_connect::AgentConnectConfig;
 use agent_connect::api::interrupt::Permissions;
-use transport::{Endpoint, HttpEndpoint, HttpProtocol, Setup};
+use agent_connect::{AgentConnectConfig, ServedAgent};
+use transport::{AddedTransport, Setup};
+
+/// How its endpoints are opened.
+pub(super) const TRANSPORT: Option<AddedTransport> = Some(agent_connect::TRANSPORT);
 
 /// Options of Agent Connect listeners.
 #[derive(Clone, Debug, Default, Args)]
@@ -18,76 +22,114 @@ pub(super) struct AgentConnectArgs {
     /// survive a restart
     #[arg(long, id = "agent-connect.store", value_name = "FILE")]
     #[arg(env = "ACP_RELAY_STORE")]
-    pub(super) store: Option<PathBuf>,
+    store: Option<PathBuf>,
     /// What to answer when an agent asks for permission and no Agent Connect client can be asked
     #[arg(long, id = "agent-connect.default-permission")]
     #[arg(value_name = "WHAT", value_parser = default_permission(), default_value_t)]
-    pub(super) default_permission: Permissions,
+    default_permission: Permissions,
     /// Call webhooks of Agent Connect at this host (with one port or any), even in a private
     /// network or over http://; may be given several times
     #[arg(long, id = "agent-connect.allow-callback", value_name = "HOST", value_parser = read_host)]
-    pub(super) allow_callback: Vec<String>,
+    allow_callback: Vec<String>,
 }
 
-/// Reads the answer to permission requests for which no client can be asked.
-pub(super) fn default_permission() -> impl TypedValueParser<Value = Permissions> {
-    one_of(&[Permissions::Allow, Permissions::Reject])
+/// The option of an ACP listener.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub(super) struct ServedPath {
+    /// Serve AGNTCY's Agent Connect below this path of the same port, for all agents of the
+    /// listener; for Agent Connect alone, listen at agent-connect+http://
+    #[arg(long, id = "listeners.agent-connect", value_name = "PATH", value_parser = read_path)]
+    agent_connect: Option<String>,
+}
+
+/// The option of an agent of the configuration file.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct AgentPermission {
+    /// What to answer when it asks for permission and no client can be asked, because a client of
+    /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
+    #[arg(long, id = "agents.default-permission", value_name = "WHAT")]
+    #[arg(value_parser = default_permission())]
+    default_permission: Option<Permissions>,
+}
+
+/// The option of `connect`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
+pub(super) struct ConnectPermission {
+    /// What to answer a permission request of an agent behind Agent Connect when the client does
+    /// not answer [default: reject]
+    #[arg(long, value_parser = default_permission(), value_name = "WHAT")]
+    default_permission: Option<Permissions>,
 }
 
 impl AgentConnectArgs {
-    /// The settings of the Agent Connect listeners, of which there are `count`, by the options that
-    /// were given.
+    /// The options of the Agent Connect listeners, of which there are `count`, by those that were
+    /// given.
     ///
     /// # Errors
     /// An option is given that no listener uses, or more than one listener would use the store.
-    pub(super) fn resolve(
-        given: Option<&Self>,
-        count: usize,
-    ) -> Result<AgentConnectConfig, String> {
-        let Some(args) = given else {
-            return Ok(AgentConnectConfig::default());
-        };
-        if count == 0 {
-            return Err(
+    pub(super) fn resolve(given: Option<&Self>, count: usize) -> Result<Self, String> {
+        let fault = match given {
+            Some(_) if count == 0 => {
                 "--store, --default-permission and --allow-callback are for Agent Connect listeners \
                  (agent-connect+http://), and there is none"
-                    .to_owned(),
-            );
-        }
-        if args.store.is_some() && count > 1 {
-            return Err("one Agent Connect listener at a time can use a --store".to_owned());
-        }
-        Ok(AgentConnectConfig {
-            store: args.store.clone(),
-            default_permission: args.default_permission,
-            callbacks: args.allow_callback.clone(),
-            ..AgentConnectConfig::default()
-        })
+            }
+            Some(args) if args.store.is_some() && count > 1 => {
+                "one Agent Connect listener at a time can use a --store"
+            }
+            _ => return Ok(given.cloned().unwrap_or_default()),
+        };
+        Err(fault.to_owned())
+    }
+
+    /// Has a listener serve these agents, each with its name and its description.
+    pub(super) fn serve(
+        &self,
+        agents: impl Iterator<Item = (Option<String>, Option<String>, AgentPermission)>,
+        path: &ServedPath,
+        setup: &mut Setup,
+    ) {
+        let agents = agents.map(|(name, description, permission)| ServedAgent {
+            name,
+            description,
+            default_permission: permission.default_permission,
+        });
+        let config = AgentConnectConfig {
+            agents: agents.collect(),
+            path: path.agent_connect.clone(),
+            store: self.store.clone(),
+            default_permission: self.default_permission,
+            callbacks: self.allow_callback.clone(),
+        };
+        config.apply(setup);
     }
 }
 
-/// Has a remote agent's permission requests answered so when no client can be asked.
-pub(super) fn apply_default_permission(default_permission: Permissions, setup: &mut Setup) {
-    let config = AgentConnectConfig {
-        default_permission,
-        ..AgentConnectConfig::default()
-    };
-    config.apply(setup);
+impl AgentPermission {
+    /// Has the agent's permission requests answered so when no client can be asked.
+    pub(super) fn apply(self, setup: &mut Setup) {
+        let config = AgentConnectConfig {
+            default_permission: self.default_permission.unwrap_or_default(),
+            ..AgentConnectConfig::default()
+        };
+        config.apply(setup);
+    }
 }
 
-/// Whether an endpoint's scheme is one of Agent Connect.
-pub(super) const fn is_own(at: &Endpoint) -> bool {
-    matches!(
-        at,
-        Endpoint::Http(HttpEndpoint {
-            protocol: HttpProtocol::AgentConnect,
-            ..
-        })
-    )
+impl ConnectPermission {
+    /// Has the agent's permission requests answered so when the client does not answer.
+    pub(super) fn apply(self, setup: &mut Setup) {
+        let default_permission = self.default_permission;
+        AgentPermission { default_permission }.apply(setup);
+    }
+}
+
+/// Reads the answer to permission requests for which no client can be asked.
+fn default_permission() -> impl TypedValueParser<Value = Permissions> {
+    one_of(&[Permissions::Allow, Permissions::Reject])
 }
 
 /// Reads the path below which Agent Connect is served beside ACP.
-pub(super) fn read_path(text: &str) -> Result<String, String> {
+fn read_path(text: &str) -> Result<String, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['?', '#']);
     match text.starts_with('/') && plain {
         true => Ok(text.to_owned()),

@@ -13,8 +13,8 @@ use super::renamed;
 use super::telemetry::{self, LogArgs};
 use super::{
     agents, assets, check, config, connect, console, demo, dialect, doctor, endpoints, examples,
-    exit, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes, replay,
-    serve, shell, short_help, status, stderr, token, top, try_agent,
+    exit, features, inspect, install, limits, log_redaction, manual, memory, over_ssh, processes,
+    replay, serve, shell, short_help, status, stderr, token, top, try_agent,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -306,19 +306,15 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     }
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let word = text(ContextKind::InvalidArg) + &text(ContextKind::InvalidSubcommand);
-    let is_of_cluster = word == "gateway" || word.trim_start_matches('-').starts_with("cluster");
-    let hint = if cfg!(not(feature = "cluster")) && is_of_cluster {
-        "this program was built without the feature `cluster`"
-    } else if error.kind() == ErrorKind::UnknownArgument
+    let is_of_agent = error.kind() == ErrorKind::UnknownArgument
         && text(ContextKind::Usage).contains("-- <COMMAND>")
-        && !word.starts_with('-')
-    {
-        "the agent's command goes after `--`: -- COMMAND ARGS…"
-    } else {
+        && !word.starts_with('-');
+    let usage = is_of_agent.then(|| "the agent's command goes after `--`: -- COMMAND ARGS…".into());
+    let Some(hint) = features::missing(&word).or(usage) else {
         return error;
     };
     error.remove(ContextKind::SuggestedArg);
-    let hints = ContextValue::StyledStrs(vec![hint.to_owned().into()]);
+    let hints = ContextValue::StyledStrs(vec![hint.into()]);
     error.insert(ContextKind::Suggested, hints);
     error
 }

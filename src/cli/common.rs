@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::agent_connect::apply_default_permission;
 use super::config::{AgentPart, Source};
 use super::dialect::Tables;
 use super::dialect_options::{DialectArgs, Dialects};
@@ -113,8 +112,7 @@ impl RelayContext {
             Source::Program(program) => endpoints::label(&Endpoint::Exec(program.argv)),
             Source::Endpoint(endpoint, _) => endpoints::label(endpoint),
         };
-        let permission = part.default_permission.unwrap_or_default();
-        apply_default_permission(permission, &mut setup);
+        part.permission.apply(&mut setup);
         let folder = setup.launch.dir.as_deref();
         let dialects = self.dialects.over(None, part.dialect.as_ref(), folder);
         let dialects = dialects.map_err(|unknown| unknown.to_string())?;

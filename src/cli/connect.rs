@@ -7,15 +7,12 @@ use clap::Args;
 use tokio::runtime::Builder;
 
 use super::admin::{Admin, AdminAddress, PendingMetrics};
+use super::agent_connect::ConnectPermission;
 use super::common::{Common, RelayContext};
 use super::conversation::{self, NoAgent, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
 use super::target::{self, AgentArgument, Target};
-use super::{
-    admission, agent_connect, console, endpoints, exit, joined, remote, runtime, shutdown, stderr,
-};
-use crate::cli::agent_connect::default_permission;
-use ::agent_connect::api::interrupt::Permissions;
+use super::{admission, console, endpoints, exit, joined, remote, runtime, shutdown, stderr};
 use auth::ONLY_AGENT;
 use observe::Observers;
 use observe::metrics::Transport;
@@ -37,10 +34,8 @@ pub(super) struct Connect {
     /// `connect NAME` reaches that agent. AGENT is the name to keep it under
     #[arg(long, conflicts_with = "command")]
     pub(super) join: bool,
-    /// What to answer a permission request of an agent behind Agent Connect when the client does
-    /// not answer [default: reject]
-    #[arg(long, value_parser = default_permission(), value_name = "WHAT")]
-    pub(super) default_permission: Option<Permissions>,
+    #[command(flatten)]
+    pub(super) permission: ConnectPermission,
     /// Serve monitoring here, as `serve --admin` does; 127.0.0.1:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub(super) admin: Option<AdminAddress>,
@@ -85,13 +80,13 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     let stop = StopSignals::default();
     shutdown::watch(stop.clone(), None)?;
     let mut prepared = Prepared::new(target, args.common, stop).await?;
-    if let Some(default_permission) = args.default_permission {
-        if !agent_connect::is_own(&prepared.target.endpoint) {
+    if args.permission != ConnectPermission::default() {
+        if !prepared.target.endpoint.is_agent_connect() {
             let fault =
                 "--default-permission is for agents behind Agent Connect (agent-connect+http://)";
             return Err(exit::fail(exit::USAGE, &fault));
         }
-        agent_connect::apply_default_permission(default_permission, &mut prepared.context.agent);
+        args.permission.apply(&mut prepared.context.agent);
     }
     let Prepared {
         target, context, ..

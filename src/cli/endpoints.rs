@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
-use super::{agents, recordings};
+use super::{agent_connect, agents, features, recordings};
 use jsonrpc::nearest;
 use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
 
@@ -15,7 +15,7 @@ const RUNNERS: [&str; 9] = [
 /// The settings for opening links, with all transports.
 pub(super) fn setup() -> Setup {
     Setup {
-        agent_connect: Some(agent_connect::TRANSPORT),
+        agent_connect: agent_connect::TRANSPORT,
         replay: Some(replay::TRANSPORT),
         ..Setup::default()
     }
@@ -23,12 +23,12 @@ pub(super) fn setup() -> Setup {
 
 /// The forms of endpoints, for `--help`.
 pub(super) fn help() -> String {
-    let width = Endpoint::FORMS.iter().map(|(form, _)| form.len()).max();
+    let forms = Endpoint::FORMS.iter();
+    let forms = forms.filter(|(form, _)| features::missing(form).is_none());
+    let width = forms.clone().map(|(form, _)| form.len()).max();
     let width = width.unwrap_or(0) + 2;
-    let forms: String = Endpoint::FORMS
-        .iter()
-        .map(|(form, about)| format!("  {form:width$}{about}\n"))
-        .collect();
+    let forms = forms.map(|(form, about)| format!("  {form:width$}{about}\n"));
+    let forms: String = forms.collect();
     format!(
         "Endpoints:\n{forms}  \
          `-- COMMAND ARGS…` at the end is exec: as separate arguments.\n  \
@@ -101,7 +101,7 @@ pub(super) fn check_listener(at: &Endpoint) -> Result<(), String> {
         Endpoint::Replay(_) => {
             "a recording is played as the agent, not as a client (but see `acp-relay replay client`)"
         }
-        _ => return Ok(()),
+        _ => return features::missing(at.scheme()).map_or(Ok(()), Err),
     };
     Err(format!("{at}: {fault}"))
 }
@@ -134,7 +134,7 @@ pub(super) fn check_agent(to: &Endpoint) -> Result<(), String> {
         Endpoint::Tcp { port: 0, .. } | Endpoint::Http(HttpEndpoint { port: 0, .. }) => {
             "port 0 is for listeners; nothing can be reached at it"
         }
-        _ => return Ok(()),
+        _ => return features::missing(to.scheme()).map_or(Ok(()), Err),
     };
     Err(format!("{to}: {fault}"))
 }
@@ -178,9 +178,4 @@ pub(super) fn agent(
         }
         None => Ok(Endpoint::Exec(command)),
     }
-}
-
-/// Whether an endpoint is behind TLS.
-pub(super) const fn is_tls(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Http(HttpEndpoint { tls: true, .. }))
 }

@@ -231,7 +231,7 @@ impl Invitation {
             let form = "a token is for agents behind HTTP: wss://HOST/acp or https://HOST/acp";
             return Err(format!("{}: {form}", self.url));
         }
-        if self.pin.is_some() && !endpoints::is_tls(&endpoint) {
+        if self.pin.is_some() && !endpoint.is_tls() {
             return Err(format!(
                 "{}: a certificate's hash is for wss:// and https://",
                 self.url

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::endpoints::is_tls;
 use transport::{Endpoint, HttpOptions, HttpProtocol, Tls};
 
 /// Options of HTTP and WebSocket listeners.
@@ -61,7 +60,7 @@ impl ListenerArgs {
 
     /// Rejects a TLS listener without a certificate.
     pub(super) fn check_tls(&self, listen: &[Endpoint]) -> Result<(), String> {
-        match listen.iter().find(|at| is_tls(at)) {
+        match listen.iter().find(|at| at.is_tls()) {
             Some(at) if self.tls_cert.is_none() || self.tls_key.is_none() => Err(format!(
                 "{at}: a listener with TLS needs --tls-cert and --tls-key, in PEM"
             )),
@@ -118,7 +117,7 @@ pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
              agent-connect+http://",
         ),
         "tls-cert" | "tls-key" | "tls-client-ca" => {
-            (is_tls(at), "listeners with TLS (https://, wss://)")
+            (at.is_tls(), "listeners with TLS (https://, wss://)")
         }
         "framing" | "client-framing" => (
             at.is_byte_stream(),

@@ -8,8 +8,9 @@
 //! - `command_line` parses the arguments and dispatches; `common` is what `serve` and `connect`
 //!   share; `target` finds the agent that a command line names, and `joined` keeps remote ones;
 //!   `endpoints`, `limits`, `listeners`, `policy`, `remote`, `record`, `dialect_options`,
-//!   `framing`, `traces`, `agent_connect`, `examples` and `short_help` are options and help; `exit`
-//!   has the exit codes, and prints the error of a subcommand that fails.
+//!   `framing`, `traces`, `agent_connect`, `examples` and `short_help` are options and help;
+//!   `features` has the error about those that a build is without; `exit` has the exit codes, and
+//!   prints the error of a subcommand that fails.
 //! - `conversation` runs one conversation; `admission` authenticates the clients of `serve`;
 //!   `admin` serves monitoring, `status_text` formats it, and `http` is the HTTP server of the admin
 //!   listener and of `inspect open`.
@@ -26,6 +27,7 @@
 
 mod admin;
 mod admission;
+#[cfg(feature = "agent-connect")]
 mod agent_connect;
 mod agents;
 mod announcement;
@@ -48,6 +50,7 @@ mod doctor;
 mod endpoints;
 mod examples;
 mod exit;
+mod features;
 mod framing;
 mod http;
 mod inputs;
@@ -62,6 +65,8 @@ mod local_time;
 mod log_redaction;
 mod manual;
 mod memory;
+#[cfg(not(feature = "agent-connect"))]
+mod no_agent_connect;
 mod over_ssh;
 mod policy;
 mod probe;
@@ -95,6 +100,9 @@ mod top;
 mod traces;
 mod try_agent;
 mod variant;
+
+#[cfg(not(feature = "agent-connect"))]
+use no_agent_connect as agent_connect;
 
 pub use admission::guarded;
 pub use command_line::{command, run};

@@ -12,7 +12,6 @@ use hyper::header::AUTHORIZATION;
 use rustix::fs::StatVfsMountFlags;
 
 use super::bounded;
-use super::endpoints::is_tls;
 use super::state;
 use transport::{Endpoint, Pin, Setup};
 
@@ -129,13 +128,13 @@ pub(super) fn unsuited(option: &str, at: &Endpoint) -> Option<&'static str> {
         "args" | "check-folder" | "cwd" | "env" | "inherit-env" => {
             (matches!(at, Endpoint::Exec(_)), "agents that we start")
         }
-        "tls-ca" | "pin-sha256" => (is_tls(at), "agents behind TLS (https://, wss://)"),
+        "tls-ca" | "pin-sha256" => (at.is_tls(), "agents behind TLS (https://, wss://)"),
         "header" | "headers" | "header-file" | "bearer-file" => (
             matches!(at, Endpoint::Http(_)),
             "agents behind HTTP (http://, https://, ws://, wss://)",
         ),
         "http2-prior-knowledge" => (
-            matches!(at, Endpoint::Http(_)) && !is_tls(at),
+            matches!(at, Endpoint::Http(_)) && !at.is_tls(),
             "agents behind HTTP in clear (http://)",
         ),
         "framing" | "agent-framing" => (
@@ -160,7 +159,7 @@ pub(super) fn check_suits(option: &str, agent: &Endpoint) -> Result<(), String> 
 /// Warns of a token that is sent unencrypted.
 pub(super) fn warn_in_clear(agent: &Endpoint, setup: &Setup) {
     let has_token = setup.request_headers.headers.contains_key(AUTHORIZATION);
-    if has_token && !is_tls(agent) && !agent.is_loopback() {
+    if has_token && !agent.is_tls() && !agent.is_loopback() {
         tracing::warn!(%agent, "the token for the agent is sent unencrypted; use https:// or wss://");
     }
 }

@@ -110,6 +110,18 @@ impl Endpoint {
         }
     }
 
+    /// Whether it is behind TLS.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        matches!(self, Self::Http(HttpEndpoint { tls: true, .. }))
+    }
+
+    /// Whether its scheme is one of Agent Connect.
+    #[must_use]
+    pub fn is_agent_connect(&self) -> bool {
+        matches!(self, Self::Http(web) if web.protocol == HttpProtocol::AgentConnect)
+    }
+
     /// Whether it is on this machine: 127.0.0.0/8, `::1`, `localhost`, and everything that is not a
     /// network. A tunnel may listen there all the same, and ssh is for other machines.
     #[must_use]

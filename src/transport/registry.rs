@@ -22,9 +22,7 @@ pub fn check(to: &Endpoint, setup: &Setup) -> Result<(), OpenError> {
     match to {
         Endpoint::Exec(argv) => process::find_program(argv, &setup.launch).map(drop),
         Endpoint::Ssh(_) => ssh::check(to, setup),
-        Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
-            (added(to, setup.agent_connect)?.check)(to)
-        }
+        _ if to.is_agent_connect() => (added(to, setup.agent_connect)?.check)(to),
         Endpoint::Replay(address) => {
             (added(to, setup.replay)?.check)(to)?;
             let live = address.forward.as_ref();
@@ -117,9 +115,7 @@ pub async fn listen(at: &Endpoint, setup: &Setup) -> Result<Box<dyn Listener>, O
         ),
         Endpoint::Tcp { host, port } => tcp::listen(at, host, *port, setup).await,
         Endpoint::Unix(path) => unix::listen(at, path, setup).await,
-        Endpoint::Http(web) if web.protocol == HttpProtocol::AgentConnect => {
-            (added(at, setup.agent_connect)?.listen)(at, setup).await
-        }
+        _ if at.is_agent_connect() => (added(at, setup.agent_connect)?.listen)(at, setup).await,
         Endpoint::Cluster(_) => (added(at, setup.cluster)?.listen)(at, setup).await,
         Endpoint::Http(_) => http::listen(at, setup).await,
         Endpoint::Ssh(_) => unsupported(

@@ -41,9 +41,10 @@ pub(super) fn check_default_permission(agents: &[ReadAgent<'_>], listeners: &[Li
         return;
     }
     for (reader, part) in agents {
-        if let Some(at) = reader.has("default-permission")
-            && !part.is_agent_connect()
-        {
+        let endpoint = part.endpoint.as_ref();
+        let is_own = endpoint.is_some_and(Endpoint::is_agent_connect);
+        if !is_own && reader.keys.get("agents.default-permission").is_some() {
+            let at = reader.at("default-permission");
             let key = reader.path("default-permission");
             let remedy =
                 "listen for it with agent-connect+http://, or beside ACP with `agent-connect`";

@@ -93,6 +93,7 @@ pub(super) static TABLES: &[Table] = &[
         "Every conversation in a file of its own, with secrets redacted",
     ),
     table("admin", "[admin]", "Monitoring"),
+    #[cfg(feature = "agent-connect")]
     table(
         "agent-connect",
         "[agent-connect]",

@@ -52,7 +52,7 @@ fn listener(
     }
     reader.check_suited(|key| unsuited(key, at));
     let missing = ["tls-cert", "tls-key"].into_iter();
-    for key in missing.filter(|key| endpoints::is_tls(at) && reader.has(key).is_none()) {
+    for key in missing.filter(|key| at.is_tls() && reader.has(key).is_none()) {
         let what = format!("{at}: a listener with TLS needs `{key}`");
         reader.fault(reader.at("endpoint"), what, "");
     }

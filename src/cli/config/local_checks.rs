@@ -56,7 +56,7 @@ pub(super) fn address(reader: &TableReader<'_>, key: &'static str, at: &Endpoint
 
 /// The certificate and key of a listener with TLS, if it has both.
 pub(super) fn certificate(reader: &TableReader<'_>, at: &Endpoint, tls: &Tls) {
-    if endpoints::is_tls(at) && tls.cert.is_some() && tls.key.is_some() {
+    if at.is_tls() && tls.cert.is_some() && tls.key.is_some() {
         for (key, error) in check_certificates(at, tls) {
             open_fault(reader, key, error);
         }

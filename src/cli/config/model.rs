@@ -8,8 +8,7 @@ use clap::{ArgAction, Args};
 
 use super::keys::{Key, Keys};
 use super::option::Variable;
-use crate::cli::agent_connect::default_permission;
-use crate::cli::agent_connect::{self, is_own};
+use crate::cli::agent_connect::{AgentPermission, ServedPath};
 use crate::cli::agents::{self, Profile, Program};
 use crate::cli::dialect::Tables;
 use crate::cli::dialect_options;
@@ -20,7 +19,6 @@ use crate::cli::link_options::LinkArgs;
 use crate::cli::listeners::ListenerArgs;
 use crate::cli::remote::RemoteArgs;
 use crate::cli::serve::OnDisconnect;
-use ::agent_connect::api::interrupt::Permissions;
 use auth::Agents;
 use conversation::DialectChoice;
 use transport::{Endpoint, Launch, Setup};
@@ -90,11 +88,8 @@ pub(in crate::cli) struct AgentPart {
     /// `on-disconnect`
     #[arg(long, id = "agents.on-disconnect", value_name = "WHAT", value_enum)]
     pub(in crate::cli) on_disconnect: Option<OnDisconnect>,
-    /// What to answer when it asks for permission and no client can be asked, because a client of
-    /// Agent Connect is gone; for an agent behind Agent Connect: because the editor does not answer
-    #[arg(long, id = "agents.default-permission", value_name = "WHAT")]
-    #[arg(value_parser = default_permission())]
-    pub(in crate::cli) default_permission: Option<Permissions>,
+    #[command(flatten)]
+    pub(in crate::cli) permission: AgentPermission,
     /// Variables for it
     #[arg(long, id = "agents.env", value_name = "NAME=VALUE", value_parser = read_variable)]
     pub(in crate::cli) env: Vec<Variable>,
@@ -118,11 +113,8 @@ pub(in crate::cli) struct ListenerPart {
     /// The agent of clients that name none, instead of the file's `default-agent`
     #[arg(long, id = "listeners.default-agent", value_name = "AGENT")]
     pub(in crate::cli) default_agent: Option<String>,
-    /// Serve AGNTCY's Agent Connect below this path of the same port, for all agents of the
-    /// listener; for Agent Connect alone, listen at agent-connect+http://
-    #[arg(long, id = "listeners.agent-connect", value_name = "PATH")]
-    #[arg(value_parser = agent_connect::read_path)]
-    pub(in crate::cli) agent_connect: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) agent_connect: ServedPath,
     /// The clients' dialect: auto, canonical, or a dialect's name [default: auto]
     #[arg(long, id = "listeners.dialect", value_name = "DIALECT")]
     #[arg(value_parser = dialect_options::choice)]
@@ -243,11 +235,6 @@ impl AgentPart {
         }
         Ok(())
     }
-
-    /// Whether it is reached by Agent Connect.
-    pub(in crate::cli) fn is_agent_connect(&self) -> bool {
-        self.endpoint.as_ref().is_some_and(is_own)
-    }
 }
 
 impl ListenerPart {
@@ -262,16 +249,14 @@ impl ListenerPart {
     }
 
     /// Whether it serves Agent Connect, alone or beside ACP.
-    pub(in crate::cli) const fn serves_agent_connect(&self) -> bool {
-        is_own(&self.endpoint) || self.agent_connect.is_some()
+    pub(in crate::cli) fn serves_agent_connect(&self) -> bool {
+        self.endpoint.is_agent_connect() || self.agent_connect != ServedPath::default()
     }
 
     /// How many of `parts` serve Agent Connect.
     pub(in crate::cli) fn agent_connect_count(parts: &[Self]) -> usize {
-        parts
-            .iter()
-            .filter(|part| part.serves_agent_connect())
-            .count()
+        let served = parts.iter().filter(|part| part.serves_agent_connect());
+        served.count()
     }
 }
 

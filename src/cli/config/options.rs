@@ -94,8 +94,9 @@ pub(super) fn check(
         {
             own.fault(own.at.clone(), what, "");
         }
-        if let Some(store) = args.store.filter(|_| here) {
-            local_checks::file(own, "store", &store);
+        let store = own.keys.get("agent-connect.store").filter(|_| here);
+        if let Some(store) = store.and_then(|key| key.values.first()) {
+            local_checks::file(own, "store", store.as_ref());
         }
     }
 }

@@ -17,7 +17,7 @@ use super::declared::{DRAIN, TABLES, Table, contradict, declared, tables_in};
 use super::fault::Fault;
 use super::keys::{Key, Keys};
 use super::option::{self, Form, form, value_name};
-use crate::cli::renamed;
+use crate::cli::{features, renamed};
 use dialect::Library;
 use jsonrpc::did_you_mean;
 use jsonrpc::limits::Limit;
@@ -249,6 +249,8 @@ impl<'f> TableReader<'f> {
             if known.contains(&name) {
             } else if let Some(new) = renamed::key(name).filter(|new| known.contains(new)) {
                 self.fault(at, format!("`{path}` is now `{new}`"), "");
+            } else if let Some(what) = features::missing(name) {
+                self.fault(at, format!("{path}: {what}"), "");
             } else if table == "agents.limits" && Limit::named(name).is_some() {
                 let what = format!("{path}: this limit applies to all listeners");
                 self.fault(at, what, "move it to [limits]");

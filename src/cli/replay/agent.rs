@@ -100,7 +100,7 @@ pub(super) fn run(args: Agent) -> ExitCode {
     endpoint.edge = args.edge;
     let connect = Connect {
         admin: None,
-        default_permission: None,
+        permission: Default::default(),
         policy: PolicyArgs::default(),
         agent: Some(AgentArgument::Endpoint(Endpoint::Replay(endpoint))),
         join: false,

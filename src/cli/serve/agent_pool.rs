@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::cli::admission::AdmissionControl;
 use crate::cli::common::RelayContext;
 use crate::cli::config::{AgentPart, ListenerPart};
-use agent_connect::ServedAgent;
 use auth::ONLY_AGENT;
 use conversation::DialectChoice;
 use proxy::ConversationStore;
@@ -87,16 +86,6 @@ impl AgentPool {
     /// The names of all.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.all.iter().filter_map(|agent| agent.part.name.as_ref())
-    }
-
-    /// The agents for Agent Connect.
-    pub(super) fn offers(&self) -> Vec<ServedAgent> {
-        let offer = |agent: &Arc<Agent>| ServedAgent {
-            name: agent.part.name.clone(),
-            description: agent.part.description.clone(),
-            default_permission: agent.part.default_permission,
-        };
-        self.all.iter().map(offer).collect()
     }
 
     /// The part of the pool that a listener serves. The agent of the command line serves all.

@@ -15,7 +15,6 @@ use crate::cli::record::RecorderFactory;
 use crate::cli::serve::Serve;
 use crate::cli::traces::Traces;
 use crate::cli::{endpoints, exit, listeners, remote};
-use agent_connect::AgentConnectConfig;
 use dialect::DialectError;
 use proxy::{ConversationStore, StopSignals};
 use transport::{Endpoint, HttpOptions, Setup, Workers};
@@ -43,7 +42,7 @@ impl ActivePlan {
     fn listener_state(
         &self,
         part: &ListenerPart,
-        agent_connect: &AgentConnectConfig,
+        agent_connect: &AgentConnectArgs,
     ) -> Result<ListenerState, DialectError> {
         let agents = self.agents.for_listener(part);
         let dialects = self
@@ -68,12 +67,11 @@ impl ActivePlan {
             framing: framing.or_else(|| dialects.client_framing()),
             ..self.context.client.clone()
         };
-        let agent_connect = AgentConnectConfig {
-            agents: agents.offers(),
-            path: part.agent_connect.clone(),
-            ..agent_connect.clone()
-        };
-        agent_connect.apply(&mut setup);
+        let served = agents.all.iter().map(|agent| {
+            let own = &agent.part;
+            (own.name.clone(), own.description.clone(), own.permission)
+        });
+        agent_connect.serve(served, &part.agent_connect, &mut setup);
         Ok(ListenerState {
             setup,
             dialect: part.dialect.clone(),

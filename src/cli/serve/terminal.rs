@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use super::agent_pool::{Agent, AgentPool};
-use crate::cli::{agent_connect, stderr};
+use crate::cli::stderr;
 use jsonrpc::printable;
 use transport::{Endpoint, HttpEndpoint, Peer};
 
@@ -47,7 +47,7 @@ impl Drop for Visit {
 
 /// Prints how clients reach the listener at `address`.
 pub(super) fn explain(address: &Endpoint, agents: &AgentPool) {
-    if *IS_TERMINAL && !agent_connect::is_own(address) && *address != Endpoint::Stdio {
+    if *IS_TERMINAL && !address.is_agent_connect() && *address != Endpoint::Stdio {
         for line in ways(address, agents) {
             stderr::print(&format!("  {line}"));
         }

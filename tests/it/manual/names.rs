@@ -11,13 +11,14 @@ use super::help::{COMMANDS, known_flags, limits};
 use super::{assert_none, pages, read, root, stdout};
 
 /// Flags of other programs that the pages name.
-const FOREIGN_FLAGS: [&str; 7] = [
+const FOREIGN_FLAGS: [&str; 8] = [
     "--acp",
     "--all-features",
     "--bench",
     "--features",
     "--jetstream",
     "--locked",
+    "--no-default-features",
     "--path",
 ];
 
