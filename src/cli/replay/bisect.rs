@@ -10,7 +10,6 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::options::Play;
-use super::play::Outcome;
 use super::report;
 use crate::cli::console::{Output, uncreatable};
 use crate::cli::log_redaction::clean;
@@ -22,7 +21,7 @@ use analysis::lint::Linter;
 use analysis::text::counted;
 use jsonrpc::printable;
 use recording::capture::write_line;
-use replay::Script;
+use replay::{PlayOutcome, Script};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -56,7 +55,7 @@ pub(in crate::cli) struct Bisect {
 /// A prefix that was played.
 struct Attempt {
     prefix: Arc<Script>,
-    outcome: Outcome,
+    outcome: PlayOutcome,
     fails: bool,
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::options::Play;
-use super::play::LiveAgent;
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::inputs::distinct;
@@ -17,6 +16,7 @@ use crate::cli::text::Paint;
 use crate::cli::{exit, processes};
 use analysis::junit::Suite;
 use recording::show_halves_json;
+use replay::PlayTarget;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\
@@ -84,7 +84,7 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
 fn compare_file(
     args: &Client,
     file: &Path,
-    agent: &LiveAgent,
+    agent: &PlayTarget,
     output: &mut Output,
     suites: &mut Vec<Suite>,
 ) -> Result<bool, ExitCode> {

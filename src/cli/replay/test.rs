@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::accept::accept;
-use super::options::{self, Play};
-use super::play::{LiveAgent, explain};
+use super::options::{self, Play, explain};
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::junit;
@@ -23,7 +22,7 @@ use analysis::text::counted;
 use jsonrpc::printable;
 use recording::redact::PointerPattern;
 use recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
-use replay::{Script, ScriptFault};
+use replay::{PlayTarget, Script, ScriptFault};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -167,7 +166,7 @@ impl Run<'_> {
     }
 
     /// Runs one test. An agent that cannot be reached ends the run.
-    fn test(&mut self, path: &Path, play: &Play, agent: &LiveAgent) -> Result<(), ExitCode> {
+    fn test(&mut self, path: &Path, play: &Play, agent: &PlayTarget) -> Result<(), ExitCode> {
         let name = path.display().to_string();
         let shown = printable(name.as_bytes());
         let script = match load(path, play) {
