@@ -26,6 +26,8 @@
 
 pub mod canonical;
 pub mod capture;
+#[expect(clippy::indexing_slicing, reason = "positions it has found")]
+pub mod encode;
 mod event;
 mod exchanges;
 mod expand;

@@ -21,5 +21,5 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use import::{encode, of_capture, redactor};
+pub(super) use import::{of_capture, redactor};
 pub(super) use viewer::show;
