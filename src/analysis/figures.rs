@@ -98,6 +98,14 @@ struct Update<'a> {
     status: Option<Cow<'a, str>>,
 }
 
+impl MethodFigures {
+    /// The number of requests without an answer.
+    #[must_use]
+    pub const fn unanswered(&self) -> u64 {
+        self.requests.saturating_sub(self.took.count() as u64)
+    }
+}
+
 impl Durations {
     /// Adds one.
     pub fn push(&mut self, micros: u64) {
