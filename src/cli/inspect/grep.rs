@@ -62,7 +62,7 @@ fn find(
     pattern: &Regex,
     report: &mut impl FnMut(&Hit<'_>),
 ) -> Result<(), ExitCode> {
-    let opened = selection.open(ViewFilter::received())?;
+    let opened = selection.open(ViewFilter::default())?;
     let file = selection.file.display().to_string();
     let mut search = TextSearch::new(&file, pattern);
     let done = opened.each(|part, _| {
