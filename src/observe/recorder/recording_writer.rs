@@ -1,7 +1,6 @@
 //! Writes the recording of one conversation: takes the waiting events, encodes them, and writes the
 //! lines. It is called by the writer thread.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -336,14 +335,4 @@ fn first_client(lines: &[u8]) -> Option<String> {
     Some(name.unwrap_or_default())
 }
 
-impl fmt::Debug for RecordingWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingWriter").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RecordingPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingPlan").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(RecordingWriter, RecordingPlan);
