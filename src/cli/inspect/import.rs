@@ -11,15 +11,15 @@ use std::time::SystemTime;
 use clap::Args;
 use serde_json::json;
 
+use super::redact::RedactArgs;
 use super::select::report_unreadable;
 use crate::cli::console::{self, print, uncreatable};
 use crate::cli::exit;
 use crate::cli::progress::{self, Counted, Progress};
 use crate::cli::random::{random, random_hex};
-use crate::cli::variant::variant_of;
 use analysis::import::import;
 use observe::recorder::create;
-use recording::redact::{Mode, PointerPattern, Redactor};
+use recording::redact::{Mode, Redactor};
 
 /// The arguments of `inspect import`.
 #[derive(Debug, Args)]
@@ -33,12 +33,8 @@ pub(super) struct Import {
     /// The recording, such as name.acpr, which must not exist yet
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// What is redacted
-    #[arg(long, value_parser = variant_of::<Mode>(), default_value_t)]
-    redact: Mode,
-    /// Also redact this place in messages; `*` is any one step
-    #[arg(long, value_name = "POINTER")]
-    redact_pointer: Vec<PointerPattern>,
+    #[command(flatten)]
+    redact: RedactArgs,
     /// Report as JSON: form, events, left_out, guessed, odd (lines that are no message)
     #[arg(long)]
     json: bool,
@@ -60,8 +56,8 @@ pub(super) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
     let length = text.len() as u64;
     let _progress = (!args.json).then(|| Progress::start(2 * length));
     let changed = fs::metadata(&args.from).and_then(|data| data.modified());
-    let (redactor, id) = redactor(args.redact, args.redact_pointer.clone())
-        .map_err(|error| exit::fail(exit::SYSTEM, &error))?;
+    let redactor = args.redact.redactor()?;
+    let id = random_hex::<16>().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let made = import(&text, changed.ok(), redactor, id, progress::advance)
         .map_err(|why| exit::fail(exit::DATA, &format!("{}: {why}", args.from.display())))?;
     let done = create(&args.to).and_then(|mut file| file.write_all(&made.lines));
@@ -93,18 +89,8 @@ pub(super) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
 
 /// The recording that a capture is imported to without options; or why it is none.
 pub(in crate::cli) fn of_capture(text: &[u8], changed: SystemTime) -> Result<Vec<u8>, String> {
-    let made = redactor(Mode::default(), Vec::new()).map_err(|error| error.to_string());
-    let (redactor, id) = made?;
+    let random = random().and_then(|key| Ok((key, random_hex::<16>()?)));
+    let (key, id) = random.map_err(|error| error.to_string())?;
+    let redactor = Redactor::new(Mode::default(), Vec::new(), key);
     import(text, Some(changed), redactor, id, |_| ()).map(|made| made.lines)
-}
-
-/// What redacts in that mode, and at these places; and an id for the recording.
-pub(in crate::cli) fn redactor(
-    mode: Mode,
-    pointers: Vec<PointerPattern>,
-) -> io::Result<(Redactor, String)> {
-    Ok((
-        Redactor::new(mode, pointers, random()?),
-        random_hex::<16>()?,
-    ))
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::cli::console;
-use crate::cli::inspect::redactor;
+use crate::cli::random::{random, random_hex};
 use crate::cli::replace_file::replace_file;
 use analysis::import::{Capture, Item, encode};
 use jsonrpc::Choice as _;
-use recording::redact::{Mode, PointerPattern};
+use recording::redact::{Mode, PointerPattern, Redactor};
 use recording::{PACKED, Recording, pack, unix_micros};
 use replay::{Script, ScriptStep};
 
@@ -41,7 +41,8 @@ pub(super) fn accept(path: &Path, live: &Script, places: &[PointerPattern]) -> R
         return Err("the relay has changed messages in it; record it again".to_owned());
     }
     let mode = Mode::from_name(&header.redaction.mode).unwrap_or_default();
-    let (redactor, id) = redactor(mode, places.to_vec()).map_err(explain)?;
+    let redactor = Redactor::new(mode, places.to_vec(), random().map_err(explain)?);
+    let id = random_hex::<16>().map_err(explain)?;
     let item = |step: &ScriptStep| {
         Item::unchanged(step.at, step.from.other(), step.frame.as_bytes().to_vec())
     };
