@@ -89,7 +89,7 @@ impl Dialects {
         let tables = args.tables.digest().map_err(|error| error.fail())?;
         let library = match args.tables.is_empty() {
             true => None,
-            false => Some(args.tables.library().map_err(|error| error.fail())?),
+            false => Some(args.tables.load()?),
         };
         let library = library.map(Arc::new);
         let mut policies = VersionPolicies::default();

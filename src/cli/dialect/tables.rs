@@ -72,6 +72,11 @@ impl Tables {
         }
     }
 
+    /// The same. An error is printed, and the exit code is returned.
+    pub(in crate::cli) fn load(&self) -> Result<Library, ExitCode> {
+        self.library().map_err(|error| error.fail())
+    }
+
     /// A digest of all tables: that of the built-in ones, then `+` and that of the user's.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ pub(super) fn run(args: &Grep) -> Result<ExitCode, ExitCode> {
             if std::mem::take(&mut first) {
                 to.head(selection);
             }
-            to.output.line(line(hit, to.paint));
+            to.output.line(line(hit, to.output.paint));
         })
     });
     Ok(recordings.done(code))

@@ -16,7 +16,7 @@ use crate::cli::exit;
 use crate::cli::inputs::{Inputs, total_bytes};
 use crate::cli::junit;
 use crate::cli::progress::Progress;
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use crate::cli::variant::variant_of;
 use acp::Schema;
 use analysis::filter::DerivedFields;
@@ -84,12 +84,12 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
             for finding in &findings {
                 let tone = tone(finding.rule.severity);
                 to.output
-                    .line(to.paint.line(19, Some(tone), &event_line(finding)));
+                    .line(to.output.paint.line(19, Some(tone), &event_line(finding)));
             }
             let [errors, warnings, hints] =
                 [Severity::Error, Severity::Warning, Severity::Hint].map(of_severity);
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
-            to.output.line(to.paint.tone(Tone::Strong, &line));
+            to.output.line(to.output.paint.tone(Tone::Strong, &line));
         }
         if is_v1 && findings.iter().any(Finding::is_of_dialect) && !args.json {
             of_dialect.get_or_insert_with(|| selection.file.clone());
@@ -118,9 +118,10 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
 /// Prints the rules.
 fn list(json: bool) -> ExitCode {
     let mut output = Output::new();
-    let paint = Paint::of(&output);
     for rule in RULES {
-        let severity = paint.tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
+        let severity = output
+            .paint
+            .tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
         output.line(match json {
             true => json!(rule).to_string(),
             false => format!("{severity}{:<25}{}", rule.id, rule.description),

@@ -12,7 +12,7 @@ use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::local_time::local_time;
 use crate::cli::recordings::{home, is_name};
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use analysis::text::{duration, size};
 use jsonrpc::printable;
 use recording::{Header, Recording, Summary, recordings, rfc3339};
@@ -83,13 +83,12 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
     let mut seen = HashSet::new();
     found.retain(|recording| seen.insert(recording.segments.clone()));
     let mut output = Output::new();
-    let paint = Paint::of(&output);
     let lengths = found.iter().map(|recording| recording.name.chars().count());
     let width = lengths.max().unwrap_or(0).clamp(NAMES.start, NAMES.end);
     if !json && !found.is_empty() {
         let began = output.columns().map_or("", |_| BEGAN);
         let heading = format!("{began}{:<width$}{HEADING}", "recording");
-        output.line(paint.tone(Tone::Strong, &heading));
+        output.line(output.paint.tone(Tone::Strong, &heading));
     }
     for recording in &found {
         let row = Row::of(recording);
@@ -99,7 +98,7 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
                 let seconds = row.header.began / 1_000_000;
                 let began = output.columns().map(|_| local_time(seconds) + "  ");
                 let line = began.unwrap_or_default() + &row.line(width);
-                paint.line(0, None, &line)
+                output.paint.line(0, None, &line)
             }
         });
         if !output.is_open() {

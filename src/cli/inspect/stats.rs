@@ -56,7 +56,7 @@ pub(super) fn run(args: &Stats) -> Result<ExitCode, ExitCode> {
             return Ok(());
         }
         to.head(selection);
-        for line in lines(&stats, to.paint) {
+        for line in lines(&stats, to.output.paint) {
             to.output.line(line.trim_end());
         }
         Ok(())

@@ -12,9 +12,8 @@ use clap::Args;
 use super::options::Play;
 use super::report;
 use crate::cli::console::{Output, uncreatable};
+use crate::cli::exit;
 use crate::cli::log_redaction::clean;
-use crate::cli::text::Paint;
-use crate::cli::{exit, processes};
 use analysis::Annotations;
 use analysis::filter::Filter;
 use analysis::lint::Linter;
@@ -60,11 +59,7 @@ struct Attempt {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Bisect) -> ExitCode {
-    processes::run_and_reap(|| search(args).unwrap_or_else(|code| code))
-}
-
-fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
+pub(in crate::cli) fn run(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("bisect FILE")?;
     let script = args.play.script(&args.file)?;
     let turns = script.turns().len();
@@ -117,8 +112,7 @@ fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let turns = turns_text(high);
     output.line(format!("smallest failing prefix: {turns}, to event {last}"));
     if args.until.is_none() {
-        let paint = Paint::of(&output);
-        for line in report::lines(&args.file.display().to_string(), &outcome, paint) {
+        for line in report::lines(&args.file.display().to_string(), &outcome, output.paint) {
             output.line(clean(&line).as_bytes());
         }
     }

@@ -9,11 +9,10 @@ use clap::Args;
 use super::options::Play;
 use super::report;
 use crate::cli::console::Output;
+use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::junit;
 use crate::cli::log_redaction::clean;
-use crate::cli::text::Paint;
-use crate::cli::{exit, processes};
 use analysis::junit::Suite;
 use recording::show_halves_json;
 use replay::PlayTarget;
@@ -55,11 +54,7 @@ pub(super) struct Client {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Client) -> ExitCode {
-    processes::run_and_reap(|| compare(args).unwrap_or_else(|code| code))
-}
-
-fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
+pub(super) fn run(args: &Client) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("replay client FILE")?;
     let mut output = Output::new();
     let mut suites = Vec::new();
@@ -105,7 +100,7 @@ fn compare_file(
         let report = report::json(&name, &outcome).to_string();
         output.line(clean(&show_halves_json(&report)).as_bytes());
     } else {
-        for line in report::lines(&name, &outcome, Paint::of(output)) {
+        for line in report::lines(&name, &outcome, output.paint) {
             output.line(clean(&line).as_bytes());
         }
     }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub(super) struct Play {
     pub(super) compare: Option<CompareLevel>,
     /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
-    #[serde(deserialize_with = "places")]
+    #[serde(deserialize_with = "list")]
     pub(super) ignore: Vec<PointerPattern>,
     /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
     #[arg(long, value_name = "TEXT")]
@@ -67,7 +68,7 @@ pub(super) struct Play {
     pub(super) edge: Option<Side>,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    #[serde(deserialize_with = "words")]
+    #[serde(deserialize_with = "list")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -169,17 +170,10 @@ fn agent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<AgentArgument>, D:
     text(from, target::read).map(Some)
 }
 
-fn places<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PointerPattern>, D::Error> {
-    let places = Vec::<String>::deserialize(from)?;
-    let places = places
-        .iter()
-        .map(|place| place.parse().map_err(D::Error::custom));
-    places.collect()
-}
-
-fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<OsString>, D::Error> {
-    let words = Vec::<String>::deserialize(from)?;
-    Ok(words.into_iter().map(OsString::from).collect())
+fn list<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let read = |text: &String| text.parse().map_err(D::Error::custom);
+    texts.iter().map(read).collect()
 }
 
 /// Reads the file, which need not exist. Prints an error and returns the exit code.

@@ -15,8 +15,8 @@ use super::report;
 use crate::cli::console::Output;
 use crate::cli::junit;
 use crate::cli::log_redaction::clean;
-use crate::cli::text::{Paint, Tone};
-use crate::cli::{console, exit, processes, recordings, stderr};
+use crate::cli::text::Tone;
+use crate::cli::{console, exit, recordings, stderr};
 use analysis::junit::Suite;
 use analysis::text::counted;
 use jsonrpc::printable;
@@ -80,7 +80,6 @@ pub(in crate::cli) struct Test {
 struct Run<'a> {
     args: &'a Test,
     output: Output,
-    paint: Paint,
     suites: Vec<Suite>,
     /// What is printed about failed tests at the end.
     failures: Vec<String>,
@@ -91,17 +90,11 @@ struct Run<'a> {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Test) -> ExitCode {
-    processes::run_and_reap(|| test(args).unwrap_or_else(|code| code))
-}
-
-fn test(args: &Test) -> Result<ExitCode, ExitCode> {
+pub(in crate::cli) fn run(args: &Test) -> Result<ExitCode, ExitCode> {
     let began = Instant::now();
-    let output = Output::new();
     let mut run = Run {
         args,
-        paint: Paint::of(&output),
-        output,
+        output: Output::new(),
         suites: Vec::new(),
         failures: Vec::new(),
         passed: 0,
@@ -195,7 +188,7 @@ impl Run<'_> {
         })?;
         let size = format!(", {}", report::size(&outcome));
         let mut suite = report::suite(&name, &outcome);
-        let mut lines = report::differences(&outcome, self.paint);
+        let mut lines = report::differences(&outcome, self.output.paint);
         if self.args.update && !outcome.is_same() && outcome.troubles.is_empty() {
             match accept(path, &outcome.live, &self.args.redact_pointer) {
                 Ok(()) => {
@@ -221,7 +214,8 @@ impl Run<'_> {
             self.failed += 1;
             self.line(Tone::Bad, &format!("  FAILED{size}"));
             let heading = format!("{}:", printable(suite.name.as_bytes()));
-            self.failures.push(self.paint.tone(Tone::Strong, &heading));
+            self.failures
+                .push(self.output.paint.tone(Tone::Strong, &heading));
             self.failures
                 .extend(lines.iter().map(|line| format!("  {line}")));
             self.failures.push(String::new());
@@ -246,7 +240,7 @@ impl Run<'_> {
         if self.args.update {
             counts += &format!("; {} updated", self.updated);
         }
-        let verdict = self.paint.tone(tone, verdict);
+        let verdict = self.output.paint.tone(tone, verdict);
         let (skipped, took) = (self.skipped, took.as_secs_f64());
         self.output.line(format!(
             "test result: {verdict}. {counts}; {skipped} skipped; finished in {took:.1} s"
@@ -255,7 +249,7 @@ impl Run<'_> {
     }
 
     fn line(&mut self, tone: Tone, line: &str) {
-        let line = self.paint.tone(tone, line);
+        let line = self.output.paint.tone(tone, line);
         self.output.line(clean(&line).as_bytes());
         self.output.flush();
     }
