@@ -66,16 +66,14 @@ pub fn encode(
     let header = Header {
         version: VERSION,
         id,
-        segment: 0,
         first: 1,
         began: capture.began,
         by: concat!("acp-relay ", env!("CARGO_PKG_VERSION"), " import").to_owned(),
         client: peer(&capture.client, "a client"),
         agent: peer(&capture.agent, "an agent"),
-        tables: None,
         policy: "lossless".to_owned(),
         redaction: redactor.describe(),
-        previous: None,
+        ..Header::default()
     };
     let mut encoder = EventEncoder::new(Arc::new(redactor), capture.began);
     write::header(&mut encoder.out, &header);

@@ -91,7 +91,6 @@ impl RecordingWriter {
         let header = Header {
             version: VERSION,
             id: plan.id,
-            segment: 0,
             first: 1,
             began: wall,
             by: concat!("acp-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -103,7 +102,7 @@ impl RecordingWriter {
                 OverflowPolicy::Lossy => "lossy".to_owned(),
             },
             redaction: plan.redactor.describe(),
-            previous: None,
+            ..Header::default()
         };
         let bodies = plan.redactor.mode() <= Mode::Default;
         let mut store = plan.store;
@@ -268,7 +267,7 @@ impl RecordingWriter {
         {
             self.name_files(&client, t);
         }
-        if self.encoder.events.has_alarm() {
+        if self.encoder.events.has_alarm {
             let released = self.segments.release(t);
             self.check_written(released);
         }
@@ -281,7 +280,7 @@ impl RecordingWriter {
     }
 
     fn write_lines(&mut self, first: u64) {
-        let hits = self.encoder.events.take_hits();
+        let hits = std::mem::take(&mut self.encoder.events.hits);
         if self.failed.is_none() {
             let began = Instant::now();
             match self.segments.write(first, &self.encoder.events.out) {

@@ -34,10 +34,10 @@ pub struct EventEncoder {
     t: u64,
     /// The wall clock at the beginning of the recording, corrected by its present value.
     began: u64,
-    /// Something went wrong in the conversation.
-    has_alarm: bool,
-    /// What was redacted since the last call of `take_hits`.
-    hits: Hits,
+    /// Something has gone wrong in the conversation that a recording would explain.
+    pub has_alarm: bool,
+    /// The reasons and counts of redactions.
+    pub hits: Hits,
     /// The encoded lines.
     pub out: Vec<u8>,
 }
@@ -71,11 +71,6 @@ impl EventEncoder {
         }
     }
 
-    /// The reasons and counts of redactions since the last call.
-    pub fn take_hits(&mut self) -> Hits {
-        std::mem::take(&mut self.hits)
-    }
-
     /// The number of the last event.
     #[must_use]
     pub const fn last(&self) -> u64 {
@@ -86,12 +81,6 @@ impl EventEncoder {
     #[must_use]
     pub const fn time(&self) -> u64 {
         self.t
-    }
-
-    /// Whether something has gone wrong that a recording would explain.
-    #[must_use]
-    pub const fn has_alarm(&self) -> bool {
-        self.has_alarm
     }
 
     /// Adds an event if the wall clock, which is `w` at `t`, has jumped.
