@@ -62,6 +62,6 @@ pub use chunk_run::{ChunkFolder, ChunkRun};
 pub use columns::Columns;
 pub use repairs::Repairs;
 pub use scrub::{Scrubbed, scrub};
-pub use statistics::{NameCounts, Statistics, Traffic};
+pub use statistics::{NameCounts, SentTotals, Statistics};
 pub use table_check::CheckedTable;
 pub use vectors::{VectorOutcome, VectorReport};

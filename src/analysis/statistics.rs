@@ -19,9 +19,9 @@ pub struct Statistics {
     /// The messages by method, and durations.
     pub figures: Figures,
     /// What the client sent.
-    pub client: Traffic,
+    pub client: SentTotals,
     /// What the agent sent.
-    pub agent: Traffic,
+    pub agent: SentTotals,
     /// The stop reasons of turns.
     pub stop_reasons: NameCounts,
     /// The kinds of `session/update`.
@@ -45,7 +45,7 @@ pub type NameCounts = BTreeMap<String, u64>;
 
 /// Messages and their bytes.
 #[derive(Debug, Default, Serialize)]
-pub struct Traffic {
+pub struct SentTotals {
     /// The number of messages.
     pub frames: u64,
     /// Their bytes.

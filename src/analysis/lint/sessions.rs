@@ -177,10 +177,9 @@ impl Sessions {
         if !id.is_value() {
             return;
         }
-        let (n, t) = (event.n, event.t);
         let request = OpenRequest {
-            n,
-            t,
+            n: event.n,
+            t: event.t,
             method,
             purpose,
         };

@@ -10,7 +10,7 @@ use crate::cli::inputs::Inputs;
 use crate::cli::text::{Paint, Tone};
 use analysis::figures::{Durations, MethodFigures};
 use analysis::text::{counted, duration, excerpt, size};
-use analysis::{NameCounts, Statistics, Traffic};
+use analysis::{NameCounts, SentTotals, Statistics};
 use recording::{View, ViewFilter};
 
 /// Maximum width of a line of counts.
@@ -93,7 +93,7 @@ fn list(counts: &NameCounts) -> Vec<String> {
 fn lines(stats: &Statistics, paint: Paint) -> Vec<String> {
     const TIMES: &str = "       p50       p99       max";
     let strong = |text: &str| paint.tone(Tone::Strong, text);
-    let sent = |sent: &Traffic| format!("{} messages, {}", sent.frames, size(sent.bytes));
+    let sent = |sent: &SentTotals| format!("{} messages, {}", sent.frames, size(sent.bytes));
     let (client, agent) = (sent(&stats.client), sent(&stats.agent));
     let lasted = duration(stats.summary.lasted);
     let mut lines = vec![
