@@ -203,7 +203,7 @@ fn execute() -> Result<ExitCode, ExitCode> {
         |log: &LogArgs| telemetry::start(log).map_err(|error| exit::fail(exit::USAGE, &error));
     if let Some((log, args)) = connect_options() {
         start(&log)?;
-        return Ok(processes::run_and_reap(|| connect::run(args)));
+        return processes::run_and_reap(|| connect::run(args));
     }
     let mut command = without_empty_variables(command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
@@ -220,7 +220,7 @@ fn execute() -> Result<ExitCode, ExitCode> {
         Command::Serve(_) => unreachable!("it is started above"),
         #[cfg(feature = "cluster")]
         Command::Gateway(_) => unreachable!("it is started above"),
-        Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
+        Command::Connect(args) => processes::run_and_reap(|| connect::run(*args))?,
         Command::Try(args) => processes::run_and_reap(|| try_agent::run(*args)),
         Command::OverSsh(args) => over_ssh::run(&args)?,
         Command::Check(args) => check::run(&args)?,

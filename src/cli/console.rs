@@ -6,6 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use super::log_redaction::clean;
 use super::text::Paint;
 use super::{exit, progress};
 
@@ -56,6 +57,12 @@ impl Output {
     pub(super) fn line(&mut self, bytes: impl AsRef<[u8]>) {
         self.bytes(bytes);
         self.bytes("\n");
+    }
+
+    /// Prints a line that may quote secrets, without them, and flushes.
+    pub(super) fn clean_line(&mut self, line: &str) {
+        self.line(clean(line).as_bytes());
+        self.flush();
     }
 
     /// Prints the bytes.

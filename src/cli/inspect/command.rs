@@ -56,10 +56,10 @@ enum Command {
 /// Runs the subcommand. An error was printed; it has the exit code.
 pub(in crate::cli) fn run(args: &Inspect) -> Result<ExitCode, ExitCode> {
     let Some(command) = &args.command else {
-        return Ok(list::run(&list::List::default()));
+        return list::run(&list::List::default());
     };
     match command {
-        Command::Ls(args) => Ok(list::run(args)),
+        Command::Ls(args) => list::run(args),
         Command::Show(args) => show::show(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),

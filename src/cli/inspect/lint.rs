@@ -69,12 +69,6 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
         let (findings, is_v1) = find(args.at, selection).inspect_err(|_| {
             suites.push(Suite::unreadable(name.clone(), "it could not be read"));
         })?;
-        let of_severity = |one: Severity| {
-            let of = findings
-                .iter()
-                .filter(move |finding| finding.rule.severity == one);
-            of.count()
-        };
         if args.json {
             for finding in &findings {
                 to.output.line(event_json(&name, finding).to_string());
@@ -86,8 +80,13 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
                 to.output
                     .line(to.output.paint.line(19, Some(tone), &event_line(finding)));
             }
-            let [errors, warnings, hints] =
-                [Severity::Error, Severity::Warning, Severity::Hint].map(of_severity);
+            let [errors, warnings, hints] = [Severity::Error, Severity::Warning, Severity::Hint]
+                .map(|one| {
+                    let of = findings
+                        .iter()
+                        .filter(|finding| finding.rule.severity == one);
+                    of.count()
+                });
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
             to.output.line(to.output.paint.tone(Tone::Strong, &line));
         }

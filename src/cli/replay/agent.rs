@@ -104,5 +104,5 @@ pub(super) fn run(args: Agent) -> Result<ExitCode, ExitCode> {
         common: args.common.or_canonical(),
         command: Vec::new(),
     };
-    Ok(processes::run_and_reap(|| connect::run(connect)))
+    processes::run_and_reap(|| connect::run(connect))
 }

@@ -12,7 +12,6 @@ use crate::cli::console::Output;
 use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::junit;
-use crate::cli::log_redaction::clean;
 use analysis::junit::Suite;
 use recording::show_halves_json;
 use replay::PlayTarget;
@@ -66,7 +65,6 @@ pub(super) fn run(args: &Client) -> Result<ExitCode, ExitCode> {
             Ok(false) => code = exit::VIOLATIONS,
             Err(why) => failure = Some(failure.unwrap_or(why)),
         }
-        output.flush();
     }
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
@@ -87,8 +85,7 @@ fn compare_file(
     let played = args.play.script(file).and_then(|script| {
         args.play.run(&Arc::new(script), agent, &mut |turn| {
             if !args.json {
-                output.line(clean(turn).as_bytes());
-                output.flush();
+                output.clean_line(turn);
             }
         })
     });
@@ -98,10 +95,10 @@ fn compare_file(
     suites.push(report::suite(&name, &outcome));
     if args.json {
         let report = report::json(&name, &outcome).to_string();
-        output.line(clean(&show_halves_json(&report)).as_bytes());
+        output.clean_line(&show_halves_json(&report));
     } else {
         for line in report::lines(&name, &outcome, output.paint) {
-            output.line(clean(&line).as_bytes());
+            output.clean_line(&line);
         }
     }
     Ok(outcome.is_same())

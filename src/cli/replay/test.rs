@@ -14,7 +14,6 @@ use super::options::{self, Play, explain};
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::junit;
-use crate::cli::log_redaction::clean;
 use crate::cli::text::Tone;
 use crate::cli::{console, exit, recordings, stderr};
 use analysis::junit::Suite;
@@ -178,8 +177,7 @@ impl Run<'_> {
         };
         self.line(Tone::Strong, &format!("test {shown}"));
         let outcome = play.run(&script, agent, &mut |turn| {
-            self.output.line(clean(&format!("  {turn}")).as_bytes());
-            self.output.flush();
+            self.output.clean_line(&format!("  {turn}"));
         });
         let outcome = outcome.inspect_err(|_| {
             let suite = Suite::unreadable(name.clone(), "the agent could not be reached");
@@ -229,7 +227,7 @@ impl Run<'_> {
         if !self.failures.is_empty() {
             self.output.line("failures:\n");
             for line in std::mem::take(&mut self.failures) {
-                self.output.line(clean(&line).as_bytes());
+                self.output.clean_line(&line);
             }
         }
         let (code, tone, verdict) = match self.failed {
@@ -250,8 +248,7 @@ impl Run<'_> {
 
     fn line(&mut self, tone: Tone, line: &str) {
         let line = self.output.paint.tone(tone, line);
-        self.output.line(clean(&line).as_bytes());
-        self.output.flush();
+        self.output.clean_line(&line);
     }
 }
 

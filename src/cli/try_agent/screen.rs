@@ -295,11 +295,9 @@ fn capabilities(name: &str, value: &Value, list: &mut Vec<String>) {
 }
 
 fn title(call: &Value) -> String {
-    let title = word(&call["title"]);
-    match title {
-        "" => word(&call["toolCallId"]).to_owned(),
-        title => title.to_owned(),
-    }
+    let names = ["title", "toolCallId"].map(|key| word(&call[key]));
+    let named = names.into_iter().find(|name| !name.is_empty());
+    named.unwrap_or_default().to_owned()
 }
 
 /// The event of a program. A question follows the event of what is asked.
