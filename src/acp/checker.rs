@@ -13,7 +13,7 @@ use super::{Schema, Violation};
 use jsonrpc::{self, Envelope, Frame, FrameFault, Kind, Limits, PendingRequests, Scanned, Side};
 
 /// The result of checking one message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CheckedMessage {
     /// The side that sent it, if that is known or can be derived.
     pub from: Option<Side>,
@@ -29,7 +29,7 @@ pub struct CheckedMessage {
 }
 
 /// Checks one conversation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checker {
     /// The methods of the open requests of the client, of the agent, and of a side that is not known.
     open: [PendingRequests<String>; 3],
@@ -48,11 +48,8 @@ impl Checker {
     #[must_use]
     pub fn new(one_sided: bool) -> Self {
         Self {
-            open: new_tables(),
-            limits: Limits::default(),
-            spoken: [Schema::V1; 2],
-            offers_v2: false,
             one_sided,
+            ..Self::default()
         }
     }
 
@@ -69,7 +66,7 @@ impl Checker {
 
     /// Messages are missing: any request may have been answered.
     pub fn forget_requests(&mut self) {
-        self.open = new_tables();
+        self.open = Default::default();
     }
 
     /// Checks the next message. `from` is its sender, if that is known.
@@ -89,10 +86,7 @@ impl Checker {
     ) -> CheckedMessage {
         let mut result = CheckedMessage {
             from,
-            kind: None,
-            method: None,
-            violations: Vec::new(),
-            checked: false,
+            ..CheckedMessage::default()
         };
         let envelope = match jsonrpc::scan(message, &self.limits) {
             Scanned::Message(envelope) => envelope,
@@ -241,10 +235,6 @@ impl Checker {
 /// The place of a side's requests in [`Checker::open`].
 fn table_of(requester: Option<Side>) -> usize {
     requester.map_or(2, |side| side as usize)
-}
-
-fn new_tables() -> [PendingRequests<String>; 3] {
-    std::array::from_fn(|_| PendingRequests::new(usize::MAX))
 }
 
 /// The violations in the result or the error of an answer.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::api::messages;
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Frame, Id, IdBuf, Kind, Limits, PendingRequests, Scanned, scan};
-use transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
+use transport::{FrameSink, FrameStream, Link, LinkError, Peer, SinkPoll, forward};
 
 /// Requests of one end that may be open.
 const MAX_REQUESTS: usize = 1 << 16;
@@ -152,11 +152,7 @@ impl<P: LocalPeer> FrameSink for Sender<P> {
 
     forward!(self => (); poll_ready, poll_flush);
 
-    fn poll_close(
-        &mut self,
-        _cx: &mut Context<'_>,
-        _why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _why: CloseReason) -> SinkPoll {
         self.close();
         Poll::Ready(Ok(()))
     }

@@ -62,7 +62,7 @@ pub struct MethodFigures {
 }
 
 /// A tool call.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ToolCall {
     /// Its first event.
     pub n: u64,
@@ -96,6 +96,14 @@ struct Update<'a> {
     title: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     status: Option<Cow<'a, str>>,
+}
+
+impl MethodFigures {
+    /// The number of requests without an answer.
+    #[must_use]
+    pub const fn unanswered(&self) -> u64 {
+        self.requests.saturating_sub(self.took.count() as u64)
+    }
 }
 
 impl Durations {
@@ -213,19 +221,12 @@ impl Figures {
         let has_ended = matches!(status, Some("completed" | "failed" | "cancelled"));
         let key = (session.to_owned(), id.to_owned());
         if !has_ended && self.open_tools.len() < MAX_OPEN {
-            let (n, id) = (event.n, id.chars().take(TITLE).collect());
-            let (title, lasted) = (String::new(), 0);
-            let first = || {
-                (
-                    event.t,
-                    ToolCall {
-                        n,
-                        id,
-                        title,
-                        lasted,
-                    },
-                )
+            let call = ToolCall {
+                n: event.n,
+                id: id.chars().take(TITLE).collect(),
+                ..ToolCall::default()
             };
+            let first = || (event.t, call);
             self.open_tools.entry(key.clone()).or_insert_with(first);
         }
         let title = update.title.as_deref().filter(|title| !title.is_empty());

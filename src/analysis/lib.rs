@@ -23,7 +23,7 @@
 //! ```
 //!
 //! - Of recordings: [`lint`] checks a conversation, [`filter`] selects its events, [`Annotations`] has
-//!   what a filter needs of the whole recording, [`figures`] its durations, and [`search`] finds texts.
+//!   what a filter needs of the whole recording, [`figures`] its durations, [`Statistics`] counts, and [`search`] finds texts.
 //!   [`export`] and [`import`] know the formats of other programs, [`scrub`](fn@scrub) makes a copy, and
 //!   [`retranslate`](mod@retranslate) repeats the translations.
 //! - Of captures: [`check`] compares them with the schemas, [`Repairs`] finds the rules that repair
@@ -51,6 +51,7 @@ pub mod retranslate;
 mod scripted;
 mod scrub;
 pub mod search;
+mod statistics;
 mod table_check;
 pub mod text;
 pub mod translate;
@@ -61,5 +62,6 @@ pub use chunk_run::{ChunkFolder, ChunkRun};
 pub use columns::Columns;
 pub use repairs::Repairs;
 pub use scrub::{Scrubbed, scrub};
+pub use statistics::{NameCounts, SentTotals, Statistics};
 pub use table_check::CheckedTable;
 pub use vectors::{VectorOutcome, VectorReport};

@@ -87,9 +87,7 @@ impl Principal {
             name,
             auth_method: AuthMethod::User,
             grant: Grant::all_agents(true),
-            key: None,
-            expires: None,
-            withdrawn: None,
+            ..Self::anonymous()
         }
     }
 

@@ -71,16 +71,10 @@ enum FailOn {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Check) -> ExitCode {
-    let library = match args.tables.library() {
-        Ok(library) => Arc::new(library),
-        Err(trouble) => return trouble.fail(),
-    };
+pub(super) fn run(args: &Check) -> Result<ExitCode, ExitCode> {
+    let library = Arc::new(args.tables.load()?);
     let paths = args.files.iter().map(|word| recordings::locate(word));
-    let paths: Vec<PathBuf> = match paths.collect() {
-        Ok(paths) => paths,
-        Err(code) => return code,
-    };
+    let paths = paths.collect::<Result<Vec<PathBuf>, _>>()?;
     let _progress = (!args.json).then(|| {
         let lengths = paths.iter().map(|path| match fs::metadata(path) {
             Ok(data) if data.is_file() => Some(data.len()),
@@ -93,10 +87,8 @@ pub(super) fn run(args: &Check) -> ExitCode {
     let (mut unreadable, mut needs_table) = (false, None);
     for path in &paths {
         let (client, agent) = (&args.client_dialect, &args.agent_dialect);
-        let mut check = match FileCheck::new(&library, client, agent, args.from) {
-            Ok(check) => check,
-            Err(unknown) => return exit::fail(exit::USAGE, &unknown),
-        };
+        let check = FileCheck::new(&library, client, agent, args.from);
+        let mut check = check.map_err(|unknown| exit::fail(exit::USAGE, &unknown))?;
         let done = check_file(args, path, &mut check, &mut out);
         if check.needs_table && path != Path::new("-") {
             needs_table.get_or_insert(path);
@@ -123,11 +115,11 @@ pub(super) fn run(args: &Check) -> ExitCode {
         FailOn::Any => all.violations(),
         FailOn::Unrepaired => all.unrepaired(),
     };
-    out.done(match (unreadable, counts) {
+    Ok(out.done(match (unreadable, counts) {
         (true, _) => exit::NO_INPUT,
         (false, 0) => 0,
         (false, _) => exit::VIOLATIONS,
-    })
+    }))
 }
 
 /// Checks one file and prints its violations.

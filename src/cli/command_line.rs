@@ -165,7 +165,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     panics::install(exit::report_panic);
-    let code = execute();
+    let code = execute().unwrap_or_else(|code| code);
     stderr::flush();
     code
 }
@@ -197,48 +197,44 @@ fn connect_options() -> Option<(LogArgs, connect::Connect)> {
     Some((log, connect::Connect::from_arg_matches(&matches).ok()?))
 }
 
-fn execute() -> ExitCode {
+/// Runs a subcommand. An error was printed, and has the exit code.
+fn execute() -> Result<ExitCode, ExitCode> {
+    let start =
+        |log: &LogArgs| telemetry::start(log).map_err(|error| exit::fail(exit::USAGE, &error));
     if let Some((log, args)) = connect_options() {
-        return match telemetry::start(&log) {
-            Ok(()) => processes::run_and_reap(|| connect::run(args)),
-            Err(error) => exit::fail(exit::USAGE, &error),
-        };
+        start(&log)?;
+        return processes::run_and_reap(|| connect::run(args));
     }
     let mut command = without_empty_variables(command());
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = match parsed.map_err(with_tip) {
-        Ok(parsed) => parsed,
-        Err(error) => return report(&error),
-    };
+    let (cli, matches) = parsed.map_err(|error| report(&with_tip(error)))?;
     let given = match cli.command {
         Command::Serve(args) => return serve("serve", &args, &command, &matches),
         #[cfg(feature = "cluster")]
         Command::Gateway(args) => return serve("gateway", &args, &command, &matches),
         given => given,
     };
-    if let Err(error) = telemetry::start(&cli.log) {
-        return exit::fail(exit::USAGE, &error);
-    }
-    match given {
+    start(&cli.log)?;
+    Ok(match given {
         Command::Serve(_) => unreachable!("it is started above"),
         #[cfg(feature = "cluster")]
         Command::Gateway(_) => unreachable!("it is started above"),
-        Command::Connect(args) => processes::run_and_reap(|| connect::run(*args)),
+        Command::Connect(args) => processes::run_and_reap(|| connect::run(*args))?,
         Command::Try(args) => processes::run_and_reap(|| try_agent::run(*args)),
-        Command::OverSsh(args) => over_ssh::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Translate(args) => dialect::translate(&args),
-        Command::Dialect(args) => dialect::run(&args),
-        Command::Inspect(args) => inspect::run(&args),
-        Command::Replay(args) => replay::run(args),
-        Command::Test(args) => replay::test(&args),
-        Command::Bisect(args) => replay::bisect(&args),
+        Command::OverSsh(args) => over_ssh::run(&args)?,
+        Command::Check(args) => check::run(&args)?,
+        Command::Translate(args) => dialect::translate(&args)?,
+        Command::Dialect(args) => dialect::run(&args)?,
+        Command::Inspect(args) => inspect::run(&args)?,
+        Command::Replay(args) => replay::run(args)?,
+        Command::Test(args) => processes::run_and_reap(|| replay::test(&args))?,
+        Command::Bisect(args) => processes::run_and_reap(|| replay::bisect(&args))?,
         Command::Token(args) => token::run(&args),
         Command::Config(args) => config::run(&args, &matches, &command),
-        Command::Agents(args) => agents::run(&args),
-        Command::Install(args) => install::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
+        Command::Agents(args) => agents::run(&args)?,
+        Command::Install(args) => install::run(&args)?,
+        Command::Doctor(args) => doctor::run(&args)?,
         Command::Status(args) => status::status(&args),
         Command::Health(args) => status::health(&args),
         Command::Top(args) => top::run(&args),
@@ -251,8 +247,8 @@ fn execute() -> ExitCode {
             Err(fault) => exit::fail(exit::USAGE, &fault),
         },
         Command::Completions(args) => shell::completions(&args, self::command()),
-        Command::Man(args) => shell::manual(&args, self::command()),
-    }
+        Command::Man(args) => shell::manual(&args, self::command())?,
+    })
 }
 
 /// Runs `serve`, under this name.
@@ -261,15 +257,12 @@ fn serve(
     args: &serve::Serve,
     command: &clap::Command,
     matches: &clap::ArgMatches,
-) -> ExitCode {
+) -> Result<ExitCode, ExitCode> {
     memory::limit_retention();
     // Before anything is started that could inherit the sockets.
-    let sockets = match serve::sockets() {
-        Ok(sockets) => sockets,
-        Err(code) => return code,
-    };
+    let sockets = serve::sockets()?;
     let line = config::CommandLine::of(command, matches, &[name]);
-    processes::run_and_reap(|| serve::run(args, line, sockets))
+    Ok(processes::run_and_reap(|| serve::run(args, line, sockets)))
 }
 
 /// Prints an error of the arguments, or the help or version that was asked for.

@@ -26,22 +26,12 @@ use transport::{Endpoint, Setup};
 pub(super) struct Common {
     /// The framing of clients on byte streams: auto (by their first bytes), ndjson (one message per
     /// line) or content-length (headers, as in language servers) [default: auto]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FRAMING",
-        hide_possible_values = true,
-        help_heading = "Framing and limits"
-    )]
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    #[arg(hide_possible_values = true, help_heading = "Framing and limits")]
     pub(super) client_framing: Option<FramingChoice>,
     /// The framing of the agent on byte streams: the same values [default: auto]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FRAMING",
-        hide_possible_values = true,
-        help_heading = "Framing and limits"
-    )]
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    #[arg(hide_possible_values = true, help_heading = "Framing and limits")]
     pub(super) agent_framing: Option<FramingChoice>,
     #[command(flatten)]
     pub(super) dialects: DialectArgs,

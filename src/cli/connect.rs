@@ -57,18 +57,17 @@ pub(super) struct Prepared {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: Connect) -> ExitCode {
+pub(super) fn run(args: Connect) -> Result<ExitCode, ExitCode> {
     if args.join {
         return match args.agent {
-            Some(AgentArgument::Endpoint(_)) => exit::fail(exit::USAGE, &joined::NEEDS_NAME),
+            Some(AgentArgument::Endpoint(_)) => Err(exit::fail(exit::USAGE, &joined::NEEDS_NAME)),
             Some(AgentArgument::Name(name)) => joined::join(Some(&name)),
             None => joined::join(None),
         };
     }
     // One conversation: a second thread would only cost wake-ups.
-    runtime::drive(Builder::new_current_thread(), async {
-        connect(args).await.unwrap_or_else(|code| code)
-    })
+    let connected = async { connect(args).await.unwrap_or_else(|code| code) };
+    Ok(runtime::drive(Builder::new_current_thread(), connected))
 }
 
 /// Carries the conversation. Errors are printed, and the exit code is returned.

@@ -6,6 +6,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use super::log_redaction::clean;
+use super::text::Paint;
 use super::{exit, progress};
 
 /// Why a file cannot be used, as text for the user.
@@ -20,20 +22,23 @@ pub(super) fn explain(error: &io::Error) -> String {
 
 /// Prints that a file cannot be read, and returns the exit code.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> ExitCode {
-    let fault = format!("{}: {}", path.display(), explain(error));
-    exit::fail(exit::NO_INPUT, &fault)
+    unusable(exit::NO_INPUT, path, error)
 }
 
 /// Prints that a file cannot be written, or exists already, and returns the exit code.
 pub(super) fn uncreatable(path: &Path, error: &io::Error) -> ExitCode {
-    let fault = format!("{}: {}", path.display(), explain(error));
-    exit::fail(exit::CANNOT_CREATE, &fault)
+    unusable(exit::CANNOT_CREATE, path, error)
+}
+
+fn unusable(code: u8, path: &Path, error: &io::Error) -> ExitCode {
+    exit::fail(code, &format!("{}: {}", path.display(), explain(error)))
 }
 
 /// Our stdout, buffered.
 pub(super) struct Output {
     to: io::BufWriter<Stdout>,
     failed: Option<io::Error>,
+    pub(super) paint: Paint,
 }
 
 /// Our stdout, from whose terminal a display of progress is erased before anything is printed.
@@ -44,6 +49,7 @@ impl Output {
         Self {
             to: io::BufWriter::new(Stdout(io::stdout())),
             failed: None,
+            paint: Paint::of(size().map(|[columns, _]| columns)),
         }
     }
 
@@ -51,6 +57,12 @@ impl Output {
     pub(super) fn line(&mut self, bytes: impl AsRef<[u8]>) {
         self.bytes(bytes);
         self.bytes("\n");
+    }
+
+    /// Prints a line that may quote secrets, without them, and flushes.
+    pub(super) fn clean_line(&mut self, line: &str) {
+        self.line(clean(line).as_bytes());
+        self.flush();
     }
 
     /// Prints the bytes.

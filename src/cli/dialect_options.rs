@@ -87,11 +87,8 @@ impl Dialects {
     /// Reads the tables that are needed. Errors are printed, and the exit code is returned.
     pub(super) fn new(args: DialectArgs) -> Result<Self, ExitCode> {
         let tables = args.tables.digest().map_err(|error| error.fail())?;
-        let library = match args.tables.is_empty() {
-            true => None,
-            false => Some(args.tables.library().map_err(|error| error.fail())?),
-        };
-        let library = library.map(Arc::new);
+        let library = (!args.tables.is_empty()).then(|| args.tables.load());
+        let library = library.transpose()?.map(Arc::new);
         let mut policies = VersionPolicies::default();
         for (name, value) in &args.policies {
             // The value was checked when it was parsed.
@@ -101,11 +98,7 @@ impl Dialects {
         let versions = [args.client_protocol, args.agent_protocol];
         let versions = versions.map(|choice| choice.and_then(|choice| choice.0));
         let is_usual = versions == [None; 2] && policies == VersionPolicies::default();
-        let tables = if is_usual {
-            tables
-        } else {
-            tables + "+versions"
-        };
+        let tables = tables + if is_usual { "" } else { "+versions" };
         let dialects = Self {
             library,
             tables,
@@ -121,10 +114,8 @@ impl Dialects {
             None => dialects.check_names(),
             Some(_) => dialects.try_options().map(drop),
         };
-        match known {
-            Ok(()) => Ok(dialects),
-            Err(unknown) => Err(exit::fail(exit::USAGE, &unknown)),
-        }
+        known.map_err(|unknown| exit::fail(exit::USAGE, &unknown))?;
+        Ok(dialects)
     }
 
     /// With the dialects of one listener's clients and of one agent in `folder`, where the command

@@ -12,9 +12,9 @@ use super::console::Output;
 use super::install::installed;
 use super::state::StateDir;
 use super::target::{self, AgentArgument};
-use super::text::{Paint, Tone};
+use super::text::Tone;
 use super::token::Store;
-use super::{agents, console, exit, joined, probe};
+use super::{agents, console, joined, probe};
 use analysis::text::counted;
 use transport::current_time;
 
@@ -55,42 +55,36 @@ enum State {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Doctor) -> ExitCode {
+pub(super) fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
     let mut found = Vec::new();
     state_and_tokens(&mut found);
     configuration(&mut found);
     listeners(&mut found);
     editors(&mut found);
-    if let Err(code) = well_known(args.no_probe, &mut found) {
-        return code;
-    }
+    well_known(args.no_probe, &mut found)?;
     let bad = found.iter().filter(|one| one.state == State::Bad).count();
-    let code = match bad {
-        0 => exit::SUCCESS,
-        _ => exit::VIOLATIONS,
-    };
+    let code = u8::from(bad > 0);
     if args.json {
         let all = found
             .iter()
             .map(|one| json!({ "area": one.area, "state": one.state.name(), "text": one.text }));
-        return console::print_json(&all.collect(), code);
+        return Ok(console::print_json(&all.collect(), code));
     }
     let mut out = Output::new();
-    let paint = Paint::of(&out);
     for one in &found {
         let (word, tone) = match one.state {
             State::Good => ("ok  ", Tone::Agent),
             State::Note => ("note", Tone::Odd),
             State::Bad => ("FIX ", Tone::Bad),
         };
-        let word = paint.tone(tone, word);
+        let word = out.paint.tone(tone, word);
         out.line(format!("{word}  {:13}  {}", one.area, one.text));
     }
     out.line(match bad {
         0 => "Nothing has to be fixed.".to_owned(),
         bad => format!("{} to fix.", counted(bad, "thing")),
     });
-    out.done(code)
+    Ok(out.done(code))
 }
 
 impl State {

@@ -51,14 +51,10 @@ struct Kept {
 }
 
 /// Runs `connect --join`: keeps the invitation on stdin under the name that was given.
-pub(super) fn join(name: Option<&str>) -> ExitCode {
-    match receive(name) {
-        Ok(name) => {
-            let text = format!("Joined. `acp-relay connect {name}` reaches the agent.\n");
-            console::print(&text, exit::SUCCESS)
-        }
-        Err(code) => code,
-    }
+pub(super) fn join(name: Option<&str>) -> Result<ExitCode, ExitCode> {
+    let name = receive(name)?;
+    let text = format!("Joined. `acp-relay connect {name}` reaches the agent.\n");
+    Ok(console::print(&text, exit::SUCCESS))
 }
 
 /// Reads an invitation from stdin, keeps it, and returns its name. Errors are printed, and the exit

@@ -73,20 +73,12 @@ struct AgentRelay {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &OverSsh) -> ExitCode {
-    let connected = AgentRelay::find(args).and_then(|relay| {
-        let has_links = !relay.options.iter().any(|option| option == NO_LINK);
-        Ok((relay.connect()?, has_links))
-    });
-    let joined = connected.map(|(relay, has_links)| {
-        let joined = join(&relay, has_links);
-        joined.map(|()| ExitCode::SUCCESS)
-    });
-    match joined {
-        Ok(Ok(code)) => code,
-        Ok(Err(error)) => exit::fail(exit::SYSTEM, &error),
-        Err(code) => code,
-    }
+pub(super) fn run(args: &OverSsh) -> Result<ExitCode, ExitCode> {
+    let relay = AgentRelay::find(args)?;
+    let has_links = !relay.options.iter().any(|option| option == NO_LINK);
+    let joined = join(&relay.connect()?, has_links);
+    joined.map_err(|error| exit::fail(exit::SYSTEM, &error))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl AgentRelay {

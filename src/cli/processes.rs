@@ -26,13 +26,13 @@ pub(super) fn watchdog() -> Option<ExitCode> {
 /// Makes this process responsible for all that its agents start, runs `main`, and waits until no
 /// such process is left. Where that is not possible (on Linux without `/proc`), starting an agent
 /// fails; connecting to one that listens needs no process of ours.
-pub(super) fn run_and_reap(main: impl FnOnce() -> ExitCode) -> ExitCode {
+pub(super) fn run_and_reap<T>(main: impl FnOnce() -> T) -> T {
     adopt_orphans(own_file());
-    let code = main();
+    let done = main();
     if !settle(REAP_TIMEOUT) {
         tracing::warn!("a process of an agent has not exited yet");
     }
-    code
+    done
 }
 
 /// The file that runs, also when another one takes its place.

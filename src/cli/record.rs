@@ -43,14 +43,9 @@ pub(super) const HOME: &str = "true";
 pub(super) struct RecordArgs {
     /// Record every conversation into a file of its own in this folder; without one, or with `true`,
     /// in the state directory
-    #[arg(
-        id = "record.dir",
-        long = "record",
-        value_name = "DIR",
-        num_args = 0..=1,
-        default_missing_value = HOME,
-        env = "ACP_RELAY_RECORD"
-    )]
+    #[arg(id = "record.dir", long = "record", value_name = "DIR")]
+    #[arg(num_args = 0..=1, default_missing_value = HOME)]
+    #[arg(env = "ACP_RELAY_RECORD")]
     pub(super) folder: Option<PathBuf>,
     /// Which recordings are kept
     #[arg(id = "record.mode", long = "record-mode", value_name = "WHICH")]
@@ -69,11 +64,8 @@ pub(super) struct RecordArgs {
     #[arg(value_parser = variant_of::<Mode>(), default_value_t)]
     redact: Mode,
     /// Also redact the value at this JSON Pointer in messages; `*` matches any one step
-    #[arg(
-        id = "record.redact-pointer",
-        long = "record-redact-pointer",
-        value_name = "POINTER"
-    )]
+    #[arg(id = "record.redact-pointer", long = "record-redact-pointer")]
+    #[arg(value_name = "POINTER")]
     pointers: Vec<PointerPattern>,
     /// End a conversation that cannot be recorded, or can no longer be
     #[arg(id = "record.strict", long = "record-strict")]
@@ -84,12 +76,8 @@ pub(super) struct RecordArgs {
     /// Delete the oldest recordings when those in the folder exceed this in total, such as 10GiB; one
     /// that is being written, or was in the last 2 s, stays. Checked every 10 s, and each second while
     /// much is recorded
-    #[arg(
-        id = "record.max-total",
-        long = "record-max-total",
-        value_name = "SIZE"
-    )]
-    #[arg(value_parser = limits::bytes)]
+    #[arg(id = "record.max-total", long = "record-max-total")]
+    #[arg(value_name = "SIZE", value_parser = limits::bytes)]
     max_total: Option<u64>,
 }
 

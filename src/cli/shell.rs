@@ -129,7 +129,7 @@ fn with_recordings(line: &str) -> String {
 }
 
 /// Prints the manual page of `command`, or writes it and those of its subcommands.
-pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
+pub(super) fn manual(args: &Manual, command: Command) -> Result<ExitCode, ExitCode> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     if let Some(dir) = &args.dir {
@@ -138,16 +138,13 @@ pub(super) fn manual(args: &Manual, command: Command) -> ExitCode {
             let what = format!("cannot write the manual to {}: {error}", dir.display());
             exit::fail(exit::CANNOT_CREATE, &what)
         };
-        return written.map_or_else(failed, |()| ExitCode::SUCCESS);
+        return written.map(|()| ExitCode::SUCCESS).map_err(failed);
     }
-    let found = match manual::find(&args.of, &mut command) {
-        Ok(found) => found,
-        Err(fault) => return exit::fail(exit::USAGE, &fault),
-    };
-    match page(&Man::new(found.clone())) {
-        Ok(text) => console::print(&text, exit::SUCCESS),
-        Err(error) => exit::fail(exit::SYSTEM, &error),
-    }
+    let found = manual::find(&args.of, &mut command);
+    let found = found.map_err(|fault| exit::fail(exit::USAGE, &fault))?;
+    let text = page(&Man::new(found.clone()));
+    let text = text.map_err(|error| exit::fail(exit::SYSTEM, &error))?;
+    Ok(console::print(&text, exit::SUCCESS))
 }
 
 fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {

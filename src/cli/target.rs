@@ -69,23 +69,18 @@ pub(super) fn find(
     command: Vec<OsString>,
     usage: &str,
 ) -> Result<Target, ExitCode> {
-    match agent {
-        Some(AgentArgument::Name(name)) => named(&name),
-        None if command.is_empty() && !console::input_is_terminal() => match default_agent()? {
-            Some(target) => Ok(target),
-            None => given(None, command, usage),
-        },
-        Some(AgentArgument::Endpoint(endpoint)) => given(Some(endpoint), command, usage),
-        None => given(None, command, usage),
+    let endpoint = match agent {
+        Some(AgentArgument::Name(name)) => return named(&name),
+        Some(AgentArgument::Endpoint(endpoint)) => Some(endpoint),
+        None => None,
+    };
+    if endpoint.is_none()
+        && command.is_empty()
+        && !console::input_is_terminal()
+        && let Some(target) = default_agent()?
+    {
+        return Ok(target);
     }
-}
-
-/// An agent given by its endpoint or its command.
-fn given(
-    endpoint: Option<Endpoint>,
-    command: Vec<OsString>,
-    usage: &str,
-) -> Result<Target, ExitCode> {
     let endpoint = endpoints::agent(endpoint, command, usage);
     Ok(Target {
         endpoint: endpoint.map_err(|fault| exit::fail(exit::USAGE, &fault))?,

@@ -37,28 +37,14 @@ pub(super) enum LogFormat {
 pub(super) struct LogArgs {
     /// What is logged on stderr: error, warn, info, debug, trace, or a filter such as `agent=info`
     // After the options of the subcommand.
-    #[arg(
-        id = "log.level",
-        long = "log",
-        global = true,
-        display_order = 1000,
-        env = "ACP_RELAY_LOG",
-        value_name = "LEVEL",
-        default_value = "warn"
-    )]
+    #[arg(id = "log.level", long = "log", global = true, display_order = 1000)]
+    #[arg(env = "ACP_RELAY_LOG", value_name = "LEVEL", default_value = "warn")]
     pub(super) level: String,
     /// The format of the log: for people, or one JSON object per line
-    #[arg(
-        id = "log.format",
-        long = "log-format",
-        global = true,
-        display_order = 1001,
-        hide_short_help = true,
-        env = "ACP_RELAY_LOG_FORMAT",
-        value_name = "FORM",
-        value_enum,
-        default_value_t
-    )]
+    #[arg(id = "log.format", long = "log-format", global = true)]
+    #[arg(display_order = 1001, hide_short_help = true)]
+    #[arg(env = "ACP_RELAY_LOG_FORMAT", value_name = "FORM", value_enum)]
+    #[arg(default_value_t)]
     format: LogFormat,
 }
 

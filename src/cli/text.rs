@@ -4,7 +4,6 @@
 
 use serde_json::Value;
 
-use crate::cli::console::Output;
 use analysis::text::excerpt;
 use jsonrpc::{printable, truncated};
 use recording::patch::Change;
@@ -41,11 +40,10 @@ impl Paint {
         columns: None,
     };
 
-    /// Follows the terminal and the environment.
-    pub(super) fn of(output: &Output) -> Self {
+    /// For a terminal of so many columns, if there is one; follows the environment.
+    pub(super) fn of(columns: Option<usize>) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let columns = output.columns();
         Self {
             enabled: columns.is_some() && !is_set("NO_COLOR") && !is_dumb,
             columns,

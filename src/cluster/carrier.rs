@@ -20,7 +20,7 @@ use super::parts::{Joined, Joiner, Splitter};
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Frame, Limits};
 use link::{MAX_HEADER, WINDOW};
-use transport::{FrameSink, FrameStream, Link, LinkError, Peer, forward};
+use transport::{FrameSink, FrameStream, Link, LinkError, Peer, SinkPoll, forward};
 
 /// Most bytes of parts that wait, besides those of one message: a window, and the acknowledgements.
 const MOST: usize = 2 * WINDOW as usize;
@@ -127,7 +127,7 @@ fn lost(why: String) -> LinkError {
 }
 
 impl CarrierSink {
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         // A client that is ready keeps one of the places of all carriers until it has sent.
         while !self.waiting.is_empty() {
             let mut client = Pin::new(&mut self.client);
@@ -154,7 +154,7 @@ impl CarrierSink {
 }
 
 impl FrameSink for CarrierSink {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         self.poll_write(cx)
     }
 
@@ -163,11 +163,11 @@ impl FrameSink for CarrierSink {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         self.poll_write(cx)
     }
 
-    fn poll_close(&mut self, cx: &mut Context<'_>, _: CloseReason) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, _: CloseReason) -> SinkPoll {
         self.end();
         self.poll_write(cx)
     }

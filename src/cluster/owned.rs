@@ -16,7 +16,7 @@ use auth::Principal;
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Limits};
 use transport::process::Lease;
-use transport::{FrameSink, FrameStream, Link, LinkError, SessionClaims, forward};
+use transport::{FrameSink, FrameStream, Link, LinkError, SessionClaims, SinkPoll, forward};
 
 /// Time to report the loss of a session to the client.
 const CLOSING: Duration = Duration::from_secs(20);
@@ -158,11 +158,7 @@ impl FrameStream for OwnedStream {
 impl FrameSink for OwnedSink {
     forward!(self => self.0.lock().tx; poll_ready, start_send, poll_flush);
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         let mut shared = self.0.lock();
         let Some(until) = &mut shared.until else {
             return shared.tx.poll_close(cx, why);

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use jsonrpc::framing::Decoded;
 use jsonrpc::{Frame, Kind, Limits, Scanned, Scanner, named_session, scan};
 use transport::{
-    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, Presence, PresenceCallback, forward,
+    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, Presence, PresenceCallback, SinkPoll,
+    forward,
 };
 
 /// Opens a link to the host where a session lives; `None` if that is the one that is open, or none.
@@ -118,7 +119,7 @@ impl Shared {
     }
 
     /// Ready when the client is where it has to be.
-    fn poll_moved(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_moved(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         if let Some(moving) = &mut self.moving {
             let moved = ready!(moving.as_mut().poll(cx));
             self.moving = None;
@@ -157,7 +158,7 @@ impl FrameStream for Part {
 }
 
 impl FrameSink for Part {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         let mut shared = self.0.lock();
         ready!(shared.poll_moved(cx))?;
         shared.link.tx.poll_ready(cx)
@@ -167,7 +168,7 @@ impl FrameSink for Part {
         self.0.lock().send(frame)
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         let mut shared = self.0.lock();
         ready!(shared.poll_moved(cx))?;
         shared.link.tx.poll_flush(cx)

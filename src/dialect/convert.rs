@@ -103,6 +103,11 @@ pub(super) fn string(value: &Node<'_>) -> Option<String> {
     text::string(&value.json()).map(Cow::into_owned)
 }
 
+/// The text of a value of that type.
+fn of_type<'v>(value: &'v Node<'_>, kind: JsonType) -> Option<Cow<'v, [u8]>> {
+    Some(value.json()).filter(|json| JsonType::of(json) == kind)
+}
+
 fn flag(on: bool) -> Node<'static> {
     Node::raw(if on { b"true" } else { b"false" })
 }
@@ -166,10 +171,7 @@ fn tool_text(text: &str) -> Node<'static> {
 
 /// All texts of tool content, one per line.
 fn joined(value: &Node<'_>) -> Option<String> {
-    if value.kind() != Some(JsonType::Array) {
-        return None;
-    }
-    let json = value.json();
+    let json = of_type(value, JsonType::Array)?;
     let texts: Vec<_> = text::items(&json)
         .filter_map(|item| text::member(text::member(item, "content")?, "text"))
         .filter_map(text::string)
@@ -229,10 +231,7 @@ fn unnamed_list(mut value: Node<'_>) -> Result<Node<'_>, Node<'_>> {
 }
 
 fn named_map(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    if JsonType::of(&json) != JsonType::Array {
-        return None;
-    }
+    let json = of_type(value, JsonType::Array)?;
     let mut places = HashMap::new();
     let mut members: Vec<(Cow<'static, [u8]>, Node<'static>)> = Vec::new();
     for item in text::items(&json) {
@@ -248,10 +247,7 @@ fn named_map(value: &Node<'_>) -> Option<Node<'static>> {
 }
 
 fn flags(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    if JsonType::of(&json) != JsonType::Array {
-        return None;
-    }
+    let json = of_type(value, JsonType::Array)?;
     let mut members: Vec<(Cow<'static, [u8]>, Node<'static>)> = Vec::new();
     for item in text::items(&json) {
         let raw = item.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -266,9 +262,8 @@ fn flags(value: &Node<'_>) -> Option<Node<'static>> {
 }
 
 fn names(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    if JsonType::of(&json) != JsonType::Object || text::members(&json).any(|(_, on)| on != b"true")
-    {
+    let json = of_type(value, JsonType::Object)?;
+    if text::members(&json).any(|(_, on)| on != b"true") {
         return None;
     }
     let quoted = |(name, _): (&[u8], _)| Node::owned([b"\"", name, b"\""].concat());
@@ -276,10 +271,7 @@ fn names(value: &Node<'_>) -> Option<Node<'static>> {
 }
 
 fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    if JsonType::of(&json) != JsonType::Array {
-        return None;
-    }
+    let json = of_type(value, JsonType::Array)?;
     let listed: Vec<_> = text::items(&json)
         .take(64)
         .filter_map(text::string)
@@ -290,22 +282,22 @@ fn prompt_flags(value: &Node<'_>) -> Option<Node<'static>> {
 }
 
 fn prompt_types(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
+    let json = of_type(value, JsonType::Object)?;
     let on = PROMPT.into_iter().filter(|name| is_on(&json, name));
     let listed = std::iter::once("text").chain(on).map(Node::string);
-    (JsonType::of(&json) == JsonType::Object).then(|| Node::Array(listed.collect()))
+    Some(Node::Array(listed.collect()))
 }
 
 fn terminal_flag(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    let all = TERMINAL.iter().all(|name| is_on(&json, name));
-    (JsonType::of(&json) == JsonType::Object).then(|| flag(all))
+    let json = of_type(value, JsonType::Object)?;
+    Some(flag(TERMINAL.iter().all(|name| is_on(&json, name))))
 }
 
 fn terminal_methods(value: &Node<'_>) -> Option<Node<'static>> {
-    let json = value.json();
-    (JsonType::of(&json) == JsonType::Boolean)
-        .then(|| Node::object(TERMINAL.map(|name| (name, flag(&*json == b"true")))))
+    let json = of_type(value, JsonType::Boolean)?;
+    Some(Node::object(
+        TERMINAL.map(|name| (name, flag(&*json == b"true"))),
+    ))
 }
 
 /// Whether a member is `true`.

@@ -26,7 +26,7 @@
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
 //!   safe to show, `duration` reads durations, `names` makes enums whose variants have
-//!   names, `choice` is for enums whose variants users choose from, and
+//!   names, `opaque_debug` shows the names of types, `choice` is for enums whose variants users choose from, and
 //!   `nearest` finds the word that was probably meant.
 
 mod choice;
@@ -47,6 +47,7 @@ pub mod limits;
 mod member_index;
 mod names;
 mod nearest;
+mod opaque_debug;
 mod pending_requests;
 mod pieces;
 mod printable;

@@ -33,6 +33,13 @@ pub enum Rejected {
     Full,
 }
 
+/// Without a limit, for those who read what was recorded.
+impl<T> Default for PendingRequests<T> {
+    fn default() -> Self {
+        Self::new(usize::MAX)
+    }
+}
+
 impl<T> PendingRequests<T> {
     /// A table for so many requests.
     #[must_use]

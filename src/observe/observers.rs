@@ -1,6 +1,5 @@
 //! The observers of one conversation.
 
-use std::fmt;
 use std::task::{Context, Poll};
 
 use super::{Counts, Event, Observer};
@@ -87,10 +86,4 @@ impl Observers {
     }
 }
 
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observers")
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Observers(counts));

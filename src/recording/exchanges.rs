@@ -10,7 +10,7 @@ use super::view::View;
 use jsonrpc::{Id, Kind, PendingRequests, Side};
 
 /// The requests of a conversation, in the order they were seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Exchanges {
     list: Vec<Exchange>,
     /// By the numbers of the requests and of their answers.
@@ -61,17 +61,6 @@ impl Exchange {
     pub fn duration(&self) -> Option<u64> {
         self.answer
             .map(|answer| answer.at.saturating_sub(self.requested_at))
-    }
-}
-
-impl Default for Exchanges {
-    fn default() -> Self {
-        let table = |_| PendingRequests::new(usize::MAX);
-        Self {
-            list: Vec::new(),
-            by_number: HashMap::new(),
-            open: std::array::from_fn(|_| std::array::from_fn(table)),
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! A recording is an append-only file of JSON lines that `grep`, `jq` and `tail -f` can use: a
 //! header, then one event a line, each with a checksum. Frames are stored byte for byte. A long
 //! recording is cut into segments, each with the digest of the one before; finished segments may
-//! be packed with zstd. This crate reads no clock; `observe::recorder` does the recording.
+//! be packed with zstd. [`encode`] makes lines of events. This crate reads no clock; `observe::recorder`
+//! does the recording.
 //!
 //! ```
 //! use recording::{EventKind, Parsed, SegmentReader};
@@ -26,6 +27,8 @@
 
 pub mod canonical;
 pub mod capture;
+#[expect(clippy::indexing_slicing, reason = "positions it has found")]
+pub mod encode;
 mod event;
 mod exchanges;
 mod expand;

@@ -85,10 +85,7 @@ struct Members<'a>(Vec<(&'a [u8], &'a [u8])>);
 /// Parses a line, with or without its line break.
 #[must_use]
 pub fn parse_line(line: &Bytes) -> Parsed {
-    match read(line) {
-        Ok(found) => found,
-        Err(fault) => Parsed::Invalid(fault),
-    }
+    read(line).unwrap_or_else(Parsed::Invalid)
 }
 
 fn read(line: &Bytes) -> Result<Parsed, LineError> {

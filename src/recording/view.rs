@@ -45,18 +45,11 @@ pub struct Reorder<'a> {
 impl ViewFilter {
     /// The view of a recording with these events. [`View::Received`] needs none of them.
     pub fn new<'a>(view: View, events: impl IntoIterator<Item = &'a RecordedEvent>) -> Self {
-        let mut filter = Self::received();
-        filter.view = view;
+        let mut filter = Self::new_empty(view);
         for event in events {
             filter.add(event);
         }
         filter
-    }
-
-    /// What both sides sent.
-    #[must_use]
-    pub fn received() -> Self {
-        Self::new_empty(View::Received)
     }
 
     /// A view without events; all events are to be passed to [`ViewFilter::add`] first.

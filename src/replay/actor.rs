@@ -29,7 +29,7 @@ use transport::replay::{FaultKind, MatchRule, ReplayRules, Unmatched};
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Plays the agent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Actor {
     script: Arc<Script>,
     rules: ReplayRules,
@@ -106,21 +106,11 @@ impl Actor {
         let of_client = steps.filter(|(_, step)| step.from == Side::Client);
         let mut actor = Self {
             missing: of_client.map(|(at, _)| at).collect(),
-            last_received: Duration::ZERO,
             scenes: Scenes::new(Arc::clone(&script)),
             pending: PendingRequests::new(script.steps.len() + Limits::default().in_flight),
             script,
             rules,
-            running: Vec::new(),
-            used_invalid: HashSet::new(),
-            names: NameMap::default(),
-            live_agent: LiveAgent::default(),
-            urgent: VecDeque::new(),
-            notices: VecDeque::new(),
-            armed: VecDeque::new(),
-            renames: 0,
-            runs: 0,
-            closed: false,
+            ..Self::default()
         };
         actor.arm_faults(0);
         actor.start(0, IdBuf::default(), String::new(), Duration::ZERO);

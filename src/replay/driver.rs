@@ -17,7 +17,7 @@ use jsonrpc::{Choice, Frame, Id, IdBuf, PendingRequests, Side};
 use transport::replay::MatchRule;
 
 /// Plays the client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Driver {
     script: Arc<Script>,
     timeouts: Timeouts,
@@ -42,7 +42,7 @@ pub struct Driver {
 }
 
 /// How long to wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Timeouts {
     /// Silence after which no further updates are expected.
     pub settle: Duration,
@@ -74,16 +74,7 @@ impl Driver {
             open: PendingRequests::new(script.steps.len()),
             script,
             timeouts,
-            cursor: 0,
-            pending: Vec::new(),
-            names: NameMap::default(),
-            urgent: VecDeque::new(),
-            live: Script::default(),
-            last: Duration::ZERO,
-            problems: Vec::new(),
-            stuck: false,
-            closed: false,
-            renamed: 0,
+            ..Self::default()
         }
     }
 

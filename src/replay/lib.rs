@@ -4,7 +4,8 @@
 //! [`Script`] is the conversation at one edge; [`scenes`] finds which steps follow from which. The
 //! [`Actor`] plays the agent, the [`Driver`] the client; both are given the received frames and the
 //! time, and return what to send, without I/O or a clock. `link` makes the actor an agent that
-//! `replay:FILE` connects to; [`TRANSPORT`] adds it to the transports.
+//! `replay:FILE` connects to; [`TRANSPORT`] adds it to the transports. [`play()`] connects the driver
+//! with an agent, and compares the conversation with the recorded one.
 
 #![expect(clippy::indexing_slicing, reason = "indices it has made")]
 
@@ -17,6 +18,7 @@ mod live_agent;
 mod matching;
 mod names;
 mod permission;
+mod play;
 mod scenes;
 mod script;
 
@@ -25,4 +27,5 @@ pub use compare::{Comparison, IgnoreRules, ReplayDifference, compare};
 pub use driver::{Driver, DriverAction, Timeouts};
 pub use level::CompareLevel;
 pub use link::TRANSPORT;
+pub use play::{PlayOutcome, PlayRules, PlayTarget, play};
 pub use script::{Script, ScriptError, ScriptFault, ScriptStep};

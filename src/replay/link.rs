@@ -21,7 +21,7 @@ use panics::{self, Place};
 use transport::replay::{ReplayAddress, Unmatched};
 use transport::{
     AddedTransport, CloseReason, Endpoint, FrameSink, FrameStream, Link, LinkError, LinkGuard,
-    OpenError, OpenErrorKind, Peer, PeerKind, QueuedLink, Setup, forward, registry,
+    OpenError, OpenErrorKind, Peer, PeerKind, QueuedLink, Setup, SinkPoll, forward, registry,
 };
 
 /// Queued frames of the actor and for the live agent, beyond which no more are accepted.
@@ -205,7 +205,7 @@ impl FrameStream for Receiver {
 
 /// An actor that has closed takes what is sent to it, and ignores it.
 impl FrameSink for Sender {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         self.0.poll_reserve(cx).map(|_| Ok(()))
     }
 
@@ -216,11 +216,7 @@ impl FrameSink for Sender {
 
     forward!(self => (); poll_flush);
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         if ready!(self.0.poll_reserve(cx)).is_ok() {
             let _ = self.0.send_item(FromClient::Closes(why));
             self.0.close();

@@ -15,7 +15,7 @@ use jsonrpc::{Id, Kind, Side};
 use transport::replay::MatchRule;
 
 /// The scenes of a script, in the order in which they begin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scenes {
     script: Arc<Script>,
     pub(super) list: Vec<Scene>,

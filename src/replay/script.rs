@@ -224,6 +224,18 @@ impl Script {
         Self { steps }
     }
 
+    /// The same as the text of a capture.
+    #[must_use]
+    pub fn to_capture(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for step in &self.steps {
+            let (frame, is_message) = (step.frame.as_bytes(), step.envelope.is_some());
+            capture::write_line(&mut text, step.from, step.at, frame, is_message);
+            text.push(b'\n');
+        }
+        text
+    }
+
     /// The same as events of a recording, for code that reads those.
     #[must_use]
     pub fn events(&self) -> Vec<RecordedEvent> {

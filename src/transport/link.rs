@@ -5,7 +5,6 @@
 //! poll-based because one task owns a whole conversation: nothing is in flight across an await, so
 //! cancelling loses nothing.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -17,6 +16,9 @@ use tokio::time::Instant;
 use auth::Principal;
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Exit, Frame, FrameError};
+
+/// How far a sink is.
+pub type SinkPoll = Poll<Result<(), LinkError>>;
 
 /// One live connection to one side.
 pub struct Link {
@@ -152,18 +154,17 @@ pub trait FrameStream: Send {
 /// The frames to a peer, in order. `()` drops them.
 pub trait FrameSink: Send {
     /// Ready when another frame is accepted; until then it writes queued frames to the peer.
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll;
     /// Queues a frame. Only after `poll_ready` was ready; the queue is bounded.
     ///
     /// # Errors
     /// When the peer is lost.
     fn start_send(&mut self, frame: Frame) -> Result<(), LinkError>;
     /// Ready when all queued frames have left the process.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>>;
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll;
     /// Flushes, then ends the stream to the peer: end of file, or a close frame with the reason
     /// `why`.
-    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason)
-    -> Poll<Result<(), LinkError>>;
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll;
 }
 
 /// The resources of a link. Dropping it releases them at once and completely. `()` has none.
@@ -285,7 +286,7 @@ impl FrameStream for () {
 }
 
 impl FrameSink for () {
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> SinkPoll {
         Poll::Ready(Ok(()))
     }
 
@@ -293,11 +294,11 @@ impl FrameSink for () {
         Ok(())
     }
 
-    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> SinkPoll {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(&mut self, _cx: &mut Context<'_>, _: CloseReason) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, _cx: &mut Context<'_>, _: CloseReason) -> SinkPoll {
         Poll::Ready(Ok(()))
     }
 }
@@ -386,10 +387,4 @@ impl LinkError {
     }
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link")
-            .field("peer", &self.peer)
-            .finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Link(peer));

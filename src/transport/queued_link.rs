@@ -2,10 +2,9 @@
 //! conversation itself.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::task::{Context, Poll, ready};
 
-use super::{CloseReason, FrameSink, FrameStream, LinkError};
+use super::{CloseReason, FrameSink, FrameStream, SinkPoll};
 use jsonrpc::Frame;
 use jsonrpc::framing::Decoded;
 
@@ -19,11 +18,7 @@ pub struct QueuedLink {
     closed: bool,
 }
 
-impl fmt::Debug for QueuedLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueuedLink").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(QueuedLink);
 
 impl QueuedLink {
     /// Sends and receives on these halves of a link.
@@ -61,11 +56,7 @@ impl QueuedLink {
         }
     }
 
-    fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        closes: Option<CloseReason>,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, closes: Option<CloseReason>) -> SinkPoll {
         while !self.queue.is_empty() {
             ready!(self.tx.poll_ready(cx))?;
             if let Some(frame) = self.queue.pop_front() {

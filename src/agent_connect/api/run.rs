@@ -11,7 +11,9 @@ use super::error::RpcError;
 
 /// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum RunStatus {
     /// The run has not ended.
     Pending,
@@ -86,12 +88,6 @@ pub struct RunRecord {
 /// A time as RFC 3339, in UTC with microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timestamp(String);
-
-impl fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
 
 impl RunStatus {
     /// Whether the status is final.

@@ -45,7 +45,7 @@ pub struct Item {
 
 impl Capture {
     /// A capture without messages.
-    pub fn of(format: &'static str) -> Self {
+    pub(super) fn of(format: &'static str) -> Self {
         Self {
             format,
             ..Self::default()
@@ -73,7 +73,7 @@ impl Capture {
     }
 
     /// Names the peers that the format does not name, from `initialize` and its answer.
-    pub fn name_peers(&mut self) {
+    pub(super) fn name_peers(&mut self) {
         for (name, from) in [
             (&mut self.client, Side::Client),
             (&mut self.agent, Side::Agent),

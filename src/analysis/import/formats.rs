@@ -29,7 +29,7 @@ const NO_MESSAGE: &str = "there is no message in it; expected bare messages (one
 ///
 /// # Errors
 /// Why it is none.
-pub fn read(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
+pub(super) fn read(text: &[u8], advance: fn(u64)) -> Result<Capture, String> {
     let text = expand(text).map_err(|error| error.to_string())?;
     let mut capture = detect(&text, advance)?;
     let odd = capture.items.iter().filter(|item| !item.is_message());

@@ -1,7 +1,8 @@
-//! Reads what other programs have captured of a conversation.
+//! Reads what other programs have captured of a conversation, and makes recordings of it.
 
 mod capture;
+mod encode;
 mod formats;
 
 pub use capture::{Capture, Item};
-pub use formats::read;
+pub use encode::{ImportedRecording, encode, import};

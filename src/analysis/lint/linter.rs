@@ -22,7 +22,7 @@ use recording::{
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
 /// Checks what both sides sent before translation, or the messages of a view.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Linter {
     filter: ViewFilter,
     schema: acp::Checker,
@@ -45,28 +45,13 @@ pub struct Linter {
     violations: HashMap<u64, (bool, Vec<usize>)>,
 }
 
-impl Default for Linter {
-    fn default() -> Self {
-        Self::with_filter(ViewFilter::received())
-    }
-}
-
 impl Linter {
     /// Checks the messages of a view.
     #[must_use]
     pub fn with_filter(filter: ViewFilter) -> Self {
         Self {
             filter,
-            schema: acp::Checker::new(false),
-            sessions: Sessions::default(),
-            converted: None,
-            offered: Value::Null,
-            redacted: false,
-            gaps: false,
-            segment: None,
-            rotated: false,
-            findings: Vec::new(),
-            violations: HashMap::new(),
+            ..Self::default()
         }
     }
 

@@ -12,7 +12,7 @@ use recording::{Message, RecordedEvent};
 pub(super) type Problem = (&'static LintRule, String);
 
 /// The state of a conversation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// Both sides speak v2: the answer to a prompt ends no turn, updates come at any time and create
     /// tool calls, and a cancelled permission may be answered.
@@ -78,22 +78,6 @@ struct Permission {
     cancelled: bool,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
-        Self {
-            v2: false,
-            open: new_tables(),
-            answered: HashSet::new(),
-            initializing: false,
-            initialized: false,
-            client: Value::Null,
-            agent: Value::Null,
-            sessions: HashMap::new(),
-            incomplete: false,
-        }
-    }
-}
-
 impl Sessions {
     /// An edge where v2 is spoken, after `initialize`; a relay converts to v1.
     pub(super) fn converted() -> Self {
@@ -116,7 +100,7 @@ impl Sessions {
     /// Everything before now is unknown: open requests may have been answered and their ids reused,
     /// turns may have begun and ended.
     pub(super) fn forget_past(&mut self) {
-        (self.open, self.incomplete) = (new_tables(), true);
+        (self.open, self.incomplete) = (Default::default(), true);
         self.answered.clear();
         for session in self.sessions.values_mut() {
             (session.incomplete, session.turns, session.open) = (true, 0, 0);
@@ -193,10 +177,9 @@ impl Sessions {
         if !id.is_value() {
             return;
         }
-        let (n, t) = (event.n, event.t);
         let request = OpenRequest {
-            n,
-            t,
+            n: event.n,
+            t: event.t,
             method,
             purpose,
         };
@@ -456,10 +439,6 @@ impl Sessions {
                 ..Session::default()
             })
     }
-}
-
-fn new_tables() -> [PendingRequests<OpenRequest>; 2] {
-    std::array::from_fn(|_| PendingRequests::new(usize::MAX))
 }
 
 fn id_of(message: &Message) -> Id<'_> {

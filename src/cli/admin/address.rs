@@ -19,12 +19,8 @@ const FOLDER: &str = "admin";
 pub(in crate::cli) struct AdminArgs {
     /// Serve monitoring here: /metrics, /healthz, /readyz, /startupz, /status; 127.0.0.1:PORT or
     /// unix:PATH
-    #[arg(
-        id = "admin.listen",
-        long = "admin",
-        value_name = "ADDRESS",
-        env = "ACP_RELAY_ADMIN"
-    )]
+    #[arg(id = "admin.listen", long = "admin", value_name = "ADDRESS")]
+    #[arg(env = "ACP_RELAY_ADMIN")]
     pub(in crate::cli) listen: Option<AdminAddress>,
 }
 

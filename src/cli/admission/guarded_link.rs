@@ -13,7 +13,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use auth::{Gate, Principal, RateLimit};
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Limits};
-use transport::{FrameSink, FrameStream, Link, LinkError, current_time, forward};
+use transport::{FrameSink, FrameStream, Link, LinkError, SinkPoll, current_time, forward};
 
 /// From this rate on, which is the default, there is no limit.
 const UNLIMITED: usize = 1 << 30;
@@ -146,11 +146,7 @@ impl FrameStream for GuardedStream {
 impl FrameSink for GuardedSink {
     forward!(self => self.tx; poll_ready, start_send, poll_flush);
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         let why = if self.revoked.load(Ordering::Relaxed) {
             CloseReason::Unauthorized
         } else {

@@ -86,31 +86,22 @@ struct Start {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Import) -> ExitCode {
-    let agents = match read_text(&args.file) {
-        Ok(text) => read_agents(&text),
-        Err(fault) => return console::unreadable(Path::new(&args.file), &fault),
+pub(super) fn run(args: &Import) -> Result<ExitCode, ExitCode> {
+    let refused = |fault: String| {
+        let fault = format!("{}: {fault}; nothing was imported", args.file);
+        exit::fail(exit::DATA, &fault)
     };
-    let agents = match agents {
-        Ok(agents) => agents,
-        Err(fault) => {
-            let fault = format!("{}: {fault}; nothing was imported", args.file);
-            return exit::fail(exit::DATA, &fault);
-        }
-    };
+    let text = read_text(&args.file);
+    let text = text.map_err(|fault| console::unreadable(Path::new(&args.file), &fault))?;
+    let agents = read_agents(&text).map_err(refused)?;
     let all = agents.len();
     let new = agents.into_iter().filter(|agent| !is_known(&agent.id));
     let new: Vec<Profile> = new.filter_map(Agent::into_profile).collect();
     if let Some(odd) = new.iter().find(|profile| is_odd(profile)) {
-        let fault = format!(
-            "{}: {}: a command, package or variable is not a line of text; nothing was imported",
-            args.file, odd.name
-        );
-        return exit::fail(exit::DATA, &fault);
+        let what = "a command, package or variable is not a line of text";
+        return Err(refused(format!("{}: {what}", odd.name)));
     }
-    if let Err(fault) = store(&new) {
-        return exit::fail(exit::CANNOT_CREATE, &fault);
-    }
+    store(&new).map_err(|fault| exit::fail(exit::CANNOT_CREATE, &fault))?;
     let text = format!(
         "Imported {}, in place of those imported before; the other {} are known already, or have \
          nothing for {}. `acp-relay agents list` lists them; nothing was downloaded.",
@@ -120,7 +111,8 @@ pub(super) fn run(args: &Import) -> ExitCode {
     );
     let commands = new.iter().filter(|profile| !profile.command.is_empty());
     let commands = commands.map(|one| format!("\n  {}  {}", one.name, one.command.join(" ")));
-    console::print(&(text + &commands.collect::<String>()), exit::SUCCESS)
+    let text = text + &commands.collect::<String>();
+    Ok(console::print(&text, exit::SUCCESS))
 }
 
 fn read_text(file: &str) -> io::Result<String> {

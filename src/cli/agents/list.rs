@@ -36,20 +36,17 @@ enum Command {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
+pub(in crate::cli) fn run(args: &AgentsArgs) -> Result<ExitCode, ExitCode> {
     let (json, probe) = match &args.command {
         Command::List { json, probe } => (*json, *probe),
         Command::Import(args) => return import::run(args),
     };
     let every = || all().iter().chain(imported());
-    let answers = match probe.then(probe_installed).transpose() {
-        Ok(answers) => answers.unwrap_or_default(),
-        Err(code) => return code,
-    };
+    let answers = probe.then(probe_installed).transpose()?.unwrap_or_default();
     let answer = |profile: &Profile| answers.get(profile.name.as_str());
     if json {
         let every = every().map(|profile| as_json(profile, answer(profile)));
-        return console::print_json(&every.collect(), exit::SUCCESS);
+        return Ok(console::print_json(&every.collect(), exit::SUCCESS));
     }
     let widest = |text: fn(&Profile) -> usize| every().map(text).max().unwrap_or(0);
     let name = widest(|profile| profile.name.len());
@@ -70,7 +67,7 @@ pub(in crate::cli) fn run(args: &AgentsArgs) -> ExitCode {
         };
         format!("{own:name$}  {words:command$}  {state}\n")
     });
-    console::print(&lines.collect::<String>(), exit::SUCCESS)
+    Ok(console::print(&lines.collect::<String>(), exit::SUCCESS))
 }
 
 fn is_installed(profile: &Profile) -> bool {

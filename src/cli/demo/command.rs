@@ -59,28 +59,23 @@ pub(in crate::cli) fn run(args: &Demo) -> ExitCode {
         true => Builder::new_multi_thread(),
         false => Builder::new_current_thread(),
     };
-    processes::run_and_reap(|| runtime::drive(builder, run_client(args)))
+    let client = async { run_client(args).await.unwrap_or_else(|code| code) };
+    processes::run_and_reap(|| runtime::drive(builder, client))
 }
 
 /// Runs the client until it is asked to stop; dropping the future removes everything it created.
-async fn run_client(args: &Demo) -> ExitCode {
+async fn run_client(args: &Demo) -> Result<ExitCode, ExitCode> {
     let stop = StopSignals::default();
-    if let Err(code) = shutdown::watch(stop.clone(), None) {
-        return code;
-    }
+    shutdown::watch(stop.clone(), None)?;
     let temporary = (args.open && args.record.is_none()).then(temporary_folder);
-    let temporary = match temporary.transpose() {
-        Ok(temporary) => temporary,
-        Err(error) => return exit::fail(exit::SYSTEM, &error),
-    };
+    let temporary = temporary.transpose();
+    let temporary = temporary.map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     let record = args.record.as_deref();
     let record = record.or_else(|| temporary.as_ref().map(tempfile::TempDir::path));
-    let record = match record.map(recordings_folder).transpose() {
-        Ok(record) => record,
-        Err(fault) => return exit::fail(exit::CANNOT_CREATE, &fault),
-    };
+    let record = record.map(recordings_folder).transpose();
+    let record = record.map_err(|fault| exit::fail(exit::CANNOT_CREATE, &fault))?;
     let played = play(args.deny, record.as_deref(), args.record.is_some());
-    match stop.requested.run_until_cancelled(played).await {
+    Ok(match stop.requested.run_until_cancelled(played).await {
         None => exit::fail(exit::STOPPED, &"stopped before the demo was over"),
         Some(Ok(())) => match record {
             Some(folder) if args.open => {
@@ -88,13 +83,13 @@ async fn run_client(args: &Demo) -> ExitCode {
                     Ok([Recording { segments, .. }]) if segments.len() == 1 => segments[0].clone(),
                     _ => folder,
                 };
-                inspect::show(&shown, 0, true, stop).await
+                inspect::show(&shown, 0, true, stop).await?
             }
             _ => ExitCode::SUCCESS,
         },
         Some(Err(error)) if error.is::<io::Error>() => exit::fail(exit::SYSTEM, &error),
         Some(Err(error)) => exit::fail(exit::UNAVAILABLE, &format!("the demo failed: {error}")),
-    }
+    })
 }
 
 fn temporary_folder() -> io::Result<tempfile::TempDir> {

@@ -33,29 +33,24 @@ pub(super) struct Check {
     json: bool,
 }
 
-pub(super) fn run(args: &Check, mut tables: Library) -> ExitCode {
-    let checked = match check(args, &mut tables) {
-        Ok(checked) => checked,
-        Err(error) => return error.fail(),
-    };
+pub(super) fn run(args: &Check, mut tables: Library) -> Result<ExitCode, ExitCode> {
+    let checked = check(args, &mut tables).map_err(|error| error.fail())?;
     let faults: usize = checked.iter().map(|one| one.faults.len()).sum();
     let notes: usize = checked.iter().map(|one| one.notes.len()).sum();
     let code = u8::from(faults > 0);
     if args.json {
         let files: Vec<Value> = checked.iter().map(CheckedTable::json).collect();
-        return console::print_json(
-            &json!({"files": files, "faults": faults, "notes": notes}),
-            code,
-        );
+        let report = json!({"files": files, "faults": faults, "notes": notes});
+        return Ok(console::print_json(&report, code));
     }
-    let paint = Paint::of(&Output::new());
+    let paint = Output::new().paint;
     let mut text: String = checked.iter().map(|one| shown(one, paint)).collect();
     let (checked, faults) = (counted(checked.len(), "table"), counted(faults, "fault"));
     text += &format!("{checked}, {faults}");
     if notes > 0 {
         text += &format!(", {}", counted(notes, "note"));
     }
-    console::print(&text, code)
+    Ok(console::print(&text, code))
 }
 
 /// Adds all files before it checks the first, because they may extend each other.

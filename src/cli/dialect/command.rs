@@ -45,25 +45,22 @@ enum Command {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Dialect) -> ExitCode {
+pub(in crate::cli) fn run(args: &Dialect) -> Result<ExitCode, ExitCode> {
     if let Command::Schema = args.command {
-        return console::print_json(schema(), 0);
+        return Ok(console::print_json(schema(), 0));
     }
-    let tables = match args.tables.library() {
-        Ok(tables) => tables,
-        Err(error) => return error.fail(),
-    };
-    match &args.command {
+    let tables = args.tables.load()?;
+    Ok(match &args.command {
         Command::List { json: true } => {
             console::print_json(&tables.sources().iter().map(as_json).collect(), 0)
         }
         Command::List { json: false } => list(&tables),
         Command::Show(show) => show::run(show, &tables),
-        Command::New(new) => new::run(new, tables),
-        Command::Check(check) => check::run(check, tables),
-        Command::Test(test) => test::run(test, &Arc::new(tables)),
+        Command::New(new) => new::run(new, &Arc::new(tables))?,
+        Command::Check(check) => check::run(check, tables)?,
+        Command::Test(test) => test::run(test, &Arc::new(tables))?,
         Command::Schema => console::print_json(schema(), 0),
-    }
+    })
 }
 
 /// The purpose of a rule of the built-in tables, by `dialect/rule`, for the viewer's page; an empty

@@ -42,12 +42,8 @@ pub(super) struct New {
     force: bool,
 }
 
-pub(super) fn run(args: &New, library: Library) -> ExitCode {
-    draft(args, &Arc::new(library)).unwrap_or_else(|code| code)
-}
-
 /// Writes a table. Errors are printed, and the exit code is returned.
-fn draft(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
+pub(super) fn run(args: &New, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
     let usage = |what: &str| exit::fail(exit::USAGE, &what);
     let from = recordings::locate(&args.from)?;
     let found = analysis::draft::read(&from, library);

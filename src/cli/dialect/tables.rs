@@ -17,20 +17,12 @@ pub(in crate::cli) struct Tables {
     /// A mapping table to use besides those built in; may be given several times
     ///
     /// A table replaces an earlier one of the same name, built-in ones included.
-    #[arg(
-        id = "dialects.tables",
-        long = "table",
-        value_name = "FILE",
-        global = true
-    )]
+    #[arg(id = "dialects.tables", long = "table", value_name = "FILE")]
+    #[arg(global = true)]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// A folder of mapping tables (*.json, *.toml) to use besides those built in; may be given several times
-    #[arg(
-        id = "dialects.folders",
-        long = "dialect-dir",
-        value_name = "DIR",
-        global = true
-    )]
+    #[arg(id = "dialects.folders", long = "dialect-dir", value_name = "DIR")]
+    #[arg(global = true)]
     folders: Vec<PathBuf>,
 }
 
@@ -70,6 +62,11 @@ impl Tables {
             true => Ok(library),
             false => Err(LoadError::Faults(faults)),
         }
+    }
+
+    /// The same. An error is printed, and the exit code is returned.
+    pub(in crate::cli) fn load(&self) -> Result<Library, ExitCode> {
+        self.library().map_err(|error| error.fail())
     }
 
     /// A digest of all tables: that of the built-in ones, then `+` and that of the user's.

@@ -9,7 +9,6 @@ use clap::Args;
 
 use super::tables::LoadError;
 use crate::cli::console::{self, Output};
-use crate::cli::text::Paint;
 use analysis::{VectorOutcome, VectorReport};
 use dialect::Library;
 
@@ -42,28 +41,26 @@ pub(super) struct Test {
     quiet: bool,
 }
 
-pub(super) fn run(args: &Test, library: &Arc<Library>) -> ExitCode {
+pub(super) fn run(args: &Test, library: &Arc<Library>) -> Result<ExitCode, ExitCode> {
     let (mut report, mut of_files) = (VectorReport::default(), String::new());
     for path in &args.files {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => return LoadError::file(path, error).fail(),
-        };
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| LoadError::file(path, error).fail())?;
         let file = path.display().to_string();
         let totals = report.add_file(&file, &text, library);
         of_files += &format!("{file}: {totals}\n");
     }
     let code = u8::from(report.failed() > 0);
     if args.json {
-        return console::print_json(&report.json(), code);
+        return Ok(console::print_json(&report.json(), code));
     }
-    let output = Output::new();
-    let paint = Paint::of(&output);
+    let paint = Output::new().paint;
     let is_shown = |one: &&VectorOutcome| !args.quiet || one.result.fault.is_some();
     let shown = |one: &VectorOutcome| one.line() + &paint.diff(&one.result.diff);
     let mut text: String = report.outcomes.iter().filter(is_shown).map(shown).collect();
     if args.files.len() > 1 {
         text += &of_files;
     }
-    console::print(&format!("{text}{}\n", report.totals()), code)
+    let text = format!("{text}{}\n", report.totals());
+    Ok(console::print(&text, code))
 }

@@ -94,15 +94,10 @@ struct Run<'a> {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
-    let library = match args.tables.library() {
-        Ok(library) => Arc::new(library),
-        Err(error) => return error.fail(),
-    };
-    let (pipeline, speaker) = match build_pipeline(args, &library) {
-        Ok(pipeline) => pipeline,
-        Err(unknown) => return exit::fail(exit::USAGE, &unknown),
-    };
+pub(in crate::cli) fn run(args: &Translate) -> Result<ExitCode, ExitCode> {
+    let library = Arc::new(args.tables.load()?);
+    let (pipeline, speaker) =
+        build_pipeline(args, &library).map_err(|unknown| exit::fail(exit::USAGE, &unknown))?;
     let run = Run {
         args,
         library,
@@ -118,10 +113,7 @@ pub(in crate::cli) fn run(args: &Translate) -> ExitCode {
     } else {
         capture::open(&args.file)
     };
-    match file {
-        Ok(file) => run.process(file),
-        Err(error) => LoadError::file(&args.file, error).fail(),
-    }
+    run.process(file.map_err(|error| LoadError::file(&args.file, error).fail())?)
 }
 
 /// The pipeline, and the only side that speaks the dialect, if there is only one.
@@ -148,9 +140,9 @@ fn output_dialect(text: &str) -> Result<DialectChoice, String> {
 }
 
 impl Run<'_> {
-    fn process(mut self, input: impl BufRead) -> ExitCode {
+    fn process(mut self, input: impl BufRead) -> Result<ExitCode, ExitCode> {
         for (at, line) in (1..).zip(Lines::new(input)) {
-            let done = match line {
+            match line {
                 Ok(line) if !line.cut => self.line(&line),
                 Ok(_) => self.stop(
                     exit::NO_INPUT,
@@ -158,15 +150,12 @@ impl Run<'_> {
                     "the line exceeds the message size limit",
                 ),
                 Err(error) => self.stop(exit::NO_INPUT, at, &error.to_string()),
-            };
-            if let Err(code) = done {
-                return code;
-            }
+            }?;
             if !self.output.is_open() {
                 break;
             }
         }
-        self.output.done(u8::from(self.failed > 0))
+        Ok(self.output.done(u8::from(self.failed > 0)))
     }
 
     /// Ends the run with an error about a line.

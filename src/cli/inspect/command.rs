@@ -54,12 +54,12 @@ enum Command {
 }
 
 /// Runs the subcommand. An error was printed; it has the exit code.
-pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
+pub(in crate::cli) fn run(args: &Inspect) -> Result<ExitCode, ExitCode> {
     let Some(command) = &args.command else {
         return list::run(&list::List::default());
     };
-    let done = match command {
-        Command::Ls(args) => Ok(list::run(args)),
+    match command {
+        Command::Ls(args) => list::run(args),
         Command::Show(args) => show::show(args),
         Command::Grep(args) => grep::run(args),
         Command::Verify(args) => verify::run(args),
@@ -73,6 +73,5 @@ pub(in crate::cli) fn run(args: &Inspect) -> ExitCode {
         Command::Export(args) => export::run(args),
         Command::Import(args) => import::run(args),
         Command::Prune(args) => prune::run(args),
-    };
-    done.unwrap_or_else(|code| code)
+    }
 }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::select::{self, Part, Selection};
 use crate::cli::console::Output;
-use crate::cli::exit;
 use crate::cli::text::{Paint, Tone};
 use analysis::text::excerpt;
 use jsonrpc::Kind;
@@ -57,33 +56,19 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
         _ => true,
     });
     let mut output = Output::new();
-    let paint = Paint::of(&output);
+    let paint = output.paint;
     for difference in &found {
-        let line = |tone, text: &str| paint.line(0, Some(tone), text);
         let (json, lines) = match difference {
-            Difference::Missing(at) => {
-                let step = &left[*at];
-                let text = line(Tone::Bad, &format!("- {}", title(step)));
-                (
-                    json!({"only": "a", "n": step.n, "step": step.json()}),
-                    vec![text],
-                )
-            }
-            Difference::Extra(at) => {
-                let step = &right[*at];
-                let text = line(Tone::Agent, &format!("+ {}", title(step)));
-                (
-                    json!({"only": "b", "n": step.n, "step": step.json()}),
-                    vec![text],
-                )
-            }
+            Difference::Missing(at) => only(("a", '-', Tone::Bad), &left[*at], paint),
+            Difference::Extra(at) => only(("b", '+', Tone::Agent), &right[*at], paint),
             Difference::Changed {
                 left: a,
                 right: b,
                 patch,
             } => {
                 let (a, b) = (&left[*a], &right[*b]);
-                let mut lines = vec![line(Tone::Strong, &format!("  {} / {}", title(a), b.n))];
+                let heading = format!("  {} / {}", title(a), b.n);
+                let mut lines = vec![paint.line(0, Some(Tone::Strong), &heading)];
                 for change in changes(&a.json(), patch) {
                     lines.extend(paint.change("  ", &change.at, &change));
                 }
@@ -104,11 +89,18 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, ExitCode> {
         };
         output.line(paint.tone(Tone::Strong, &line));
     }
-    let code = match found.is_empty() {
-        true => exit::SUCCESS,
-        false => exit::VIOLATIONS,
-    };
-    Ok(output.done(code))
+    Ok(output.done(u8::from(!found.is_empty())))
+}
+
+/// A step that one of the recordings alone has.
+fn only(
+    (which, sign, tone): (&str, char, Tone),
+    step: &Step,
+    paint: Paint,
+) -> (Value, Vec<String>) {
+    let line = paint.line(0, Some(tone), &format!("{sign} {}", title(step)));
+    let json = json!({"only": which, "n": step.n, "step": step.json()});
+    (json, vec![line])
 }
 
 /// The steps of a recording.
@@ -138,28 +130,21 @@ fn title(step: &Step) -> String {
     let kind = step.kind.map_or("no message", Kind::name);
     let number = step
         .number
-        .map(|number| format!("#{number}"))
-        .unwrap_or_default();
+        .map_or_else(String::new, |number| format!("#{number}"));
     let method = excerpt(step.method.as_bytes());
     let update = &step.body["update"];
     let text = update
         .pointer("/content/text")
         .or_else(|| update.get("title"));
-    let more = match (
-        update["sessionUpdate"].as_str(),
-        text.and_then(Value::as_str),
-    ) {
+    let update = update["sessionUpdate"].as_str().unwrap_or_default();
+    let more = match text.and_then(Value::as_str) {
         _ if step.kind.is_none() => step.body.as_str().unwrap_or_default().to_owned(),
-        (update, Some(text)) => format!("{}: {text}", update.unwrap_or_default()),
-        (update, None) => update.unwrap_or_default().to_owned(),
+        Some(text) => format!("{update}: {text}"),
+        None => update.to_owned(),
     };
-    let words = [
-        kind,
-        &method,
-        &number,
-        step.session.as_deref().unwrap_or_default(),
-    ];
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let session = step.session.as_deref().unwrap_or_default();
+    let mut words = vec![kind, &method, &number, session];
+    words.retain(|word| !word.is_empty());
     let more = excerpt(more.as_bytes());
     let line = format!("{:>6} {} {} {more}", step.n, step.from, words.join(" "));
     line.trim_end().to_owned()

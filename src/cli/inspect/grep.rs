@@ -50,7 +50,7 @@ pub(super) fn run(args: &Grep) -> Result<ExitCode, ExitCode> {
             if std::mem::take(&mut first) {
                 to.head(selection);
             }
-            to.output.line(line(hit, to.paint));
+            to.output.line(line(hit, to.output.paint));
         })
     });
     Ok(recordings.done(code))
@@ -62,7 +62,7 @@ fn find(
     pattern: &Regex,
     report: &mut impl FnMut(&Hit<'_>),
 ) -> Result<(), ExitCode> {
-    let opened = selection.open(ViewFilter::received())?;
+    let opened = selection.open(ViewFilter::default())?;
     let file = selection.file.display().to_string();
     let mut search = TextSearch::new(&file, pattern);
     let done = opened.each(|part, _| {

@@ -16,7 +16,7 @@ use crate::cli::exit;
 use crate::cli::inputs::{Inputs, total_bytes};
 use crate::cli::junit;
 use crate::cli::progress::Progress;
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use crate::cli::variant::variant_of;
 use acp::Schema;
 use analysis::filter::DerivedFields;
@@ -69,12 +69,6 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
         let (findings, is_v1) = find(args.at, selection).inspect_err(|_| {
             suites.push(Suite::unreadable(name.clone(), "it could not be read"));
         })?;
-        let of_severity = |one: Severity| {
-            let of = findings
-                .iter()
-                .filter(move |finding| finding.rule.severity == one);
-            of.count()
-        };
         if args.json {
             for finding in &findings {
                 to.output.line(event_json(&name, finding).to_string());
@@ -84,12 +78,17 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
             for finding in &findings {
                 let tone = tone(finding.rule.severity);
                 to.output
-                    .line(to.paint.line(19, Some(tone), &event_line(finding)));
+                    .line(to.output.paint.line(19, Some(tone), &event_line(finding)));
             }
-            let [errors, warnings, hints] =
-                [Severity::Error, Severity::Warning, Severity::Hint].map(of_severity);
+            let [errors, warnings, hints] = [Severity::Error, Severity::Warning, Severity::Hint]
+                .map(|one| {
+                    let of = findings
+                        .iter()
+                        .filter(|finding| finding.rule.severity == one);
+                    of.count()
+                });
             let line = format!("{errors} errors, {warnings} warnings, {hints} hints");
-            to.output.line(to.paint.tone(Tone::Strong, &line));
+            to.output.line(to.output.paint.tone(Tone::Strong, &line));
         }
         if is_v1 && findings.iter().any(Finding::is_of_dialect) && !args.json {
             of_dialect.get_or_insert_with(|| selection.file.clone());
@@ -118,9 +117,10 @@ pub(super) fn run(args: &Lint) -> Result<ExitCode, ExitCode> {
 /// Prints the rules.
 fn list(json: bool) -> ExitCode {
     let mut output = Output::new();
-    let paint = Paint::of(&output);
     for rule in RULES {
-        let severity = paint.tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
+        let severity = output
+            .paint
+            .tone(tone(rule.severity), &format!("{:<8}", rule.severity.name()));
         output.line(match json {
             true => json!(rule).to_string(),
             false => format!("{severity}{:<25}{}", rule.id, rule.description),

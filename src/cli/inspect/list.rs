@@ -12,7 +12,7 @@ use crate::cli::console::{Output, note};
 use crate::cli::exit;
 use crate::cli::local_time::local_time;
 use crate::cli::recordings::{home, is_name};
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use analysis::text::{duration, size};
 use jsonrpc::printable;
 use recording::{Header, Recording, Summary, recordings, rfc3339};
@@ -36,30 +36,20 @@ const HEADING: &str = "   lasted turns errors  events       size  agent";
 /// The width of the column of names, and the most that it grows to for longer ones.
 const NAMES: std::ops::Range<usize> = 26..72;
 
-/// A row of the list.
-struct Row<'r> {
-    recording: &'r Recording,
-    bytes: u64,
-    header: Header,
-    summary: Summary,
-}
-
 /// Runs the subcommand.
-pub(super) fn run(args: &List) -> ExitCode {
-    if args.places.is_empty() {
-        return match home() {
-            Ok(home) if home.is_dir() => list(&[home], args.json),
-            Ok(home) => {
-                let home = home.display();
-                note(&format!(
-                    "acp-relay: nothing was recorded into {home}; connect --record does"
-                ));
-                ExitCode::SUCCESS
-            }
-            Err(fault) => fault.fail(),
-        };
+pub(super) fn run(args: &List) -> Result<ExitCode, ExitCode> {
+    if !args.places.is_empty() {
+        return Ok(list(&args.places, args.json));
     }
-    list(&args.places, args.json)
+    let home = home().map_err(|fault| fault.fail())?;
+    if home.is_dir() {
+        return Ok(list(&[home], args.json));
+    }
+    let home = home.display();
+    note(&format!(
+        "acp-relay: nothing was recorded into {home}; connect --record does"
+    ));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Lists what is at these places.
@@ -83,23 +73,23 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
     let mut seen = HashSet::new();
     found.retain(|recording| seen.insert(recording.segments.clone()));
     let mut output = Output::new();
-    let paint = Paint::of(&output);
     let lengths = found.iter().map(|recording| recording.name.chars().count());
     let width = lengths.max().unwrap_or(0).clamp(NAMES.start, NAMES.end);
     if !json && !found.is_empty() {
         let began = output.columns().map_or("", |_| BEGAN);
         let heading = format!("{began}{:<width$}{HEADING}", "recording");
-        output.line(paint.tone(Tone::Strong, &heading));
+        output.line(output.paint.tone(Tone::Strong, &heading));
     }
     for recording in &found {
-        let row = Row::of(recording);
+        let (header, summary) = read(recording);
         output.line(match json {
-            true => row.json().to_string(),
+            true => as_json(recording, &header, &summary).to_string(),
             false => {
-                let seconds = row.header.began / 1_000_000;
+                let seconds = header.began / 1_000_000;
                 let began = output.columns().map(|_| local_time(seconds) + "  ");
-                let line = began.unwrap_or_default() + &row.line(width);
-                paint.line(0, None, &line)
+                let row = row(recording, &header, &summary, width);
+                let line = began.unwrap_or_default() + &row;
+                output.paint.line(0, None, &line)
             }
         });
         if !output.is_open() {
@@ -110,61 +100,53 @@ fn list(places: &[PathBuf], json: bool) -> ExitCode {
     failed.unwrap_or(done)
 }
 
-impl<'r> Row<'r> {
-    fn of(recording: &'r Recording) -> Self {
-        let mut summary = Summary::default();
-        for entry in recording.entries() {
-            match entry {
-                Ok((_, entry)) => summary.add(&entry.parsed),
-                Err(_) => summary.damaged += 1,
-            }
-        }
-        Self {
-            recording,
-            bytes: recording.bytes(),
-            header: summary.header.take().unwrap_or_default(),
-            summary,
+/// The first header of a recording, and its totals.
+fn read(recording: &Recording) -> (Header, Summary) {
+    let mut summary = Summary::default();
+    for entry in recording.entries() {
+        match entry {
+            Ok((_, entry)) => summary.add(&entry.parsed),
+            Err(_) => summary.damaged += 1,
         }
     }
+    (summary.header.take().unwrap_or_default(), summary)
+}
 
-    fn json(&self) -> Value {
-        let (header, summary) = (&self.header, &self.summary);
-        json!({
-            "name": self.recording.name,
-            "segments": self.recording.segments,
-            "id": header.id,
-            "began": rfc3339(header.began),
-            "lasted": summary.lasted as f64 / 1e6,
-            "client": header.client.name,
-            "agent": header.agent.name,
-            "redact": header.redaction.mode,
-            "events": summary.events,
-            "turns": summary.turns,
-            "errors": summary.received_errors,
-            "bytes": self.bytes,
-            "ended": summary.has_ended(),
-            "damaged": summary.damaged,
-        })
-    }
+fn as_json(recording: &Recording, header: &Header, summary: &Summary) -> Value {
+    json!({
+        "name": recording.name,
+        "segments": recording.segments,
+        "id": header.id,
+        "began": rfc3339(header.began),
+        "lasted": summary.lasted as f64 / 1e6,
+        "client": header.client.name,
+        "agent": header.agent.name,
+        "redact": header.redaction.mode,
+        "events": summary.events,
+        "turns": summary.turns,
+        "errors": summary.received_errors,
+        "bytes": recording.bytes(),
+        "ended": summary.has_ended(),
+        "damaged": summary.damaged,
+    })
+}
 
-    fn line(&self, width: usize) -> String {
-        let summary = &self.summary;
-        let mut line = format!(
-            "{:<width$}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
-            printable(self.recording.name.as_bytes()),
-            duration(summary.lasted),
-            summary.turns,
-            summary.received_errors,
-            summary.events,
-            size(self.bytes),
-            printable(self.header.agent.name.as_bytes()),
-        );
-        if !summary.has_ended() {
-            line.push_str("  (not ended)");
-        }
-        if summary.damaged > 0 {
-            line.push_str("  (damaged: see `inspect verify`)");
-        }
-        line
+fn row(recording: &Recording, header: &Header, summary: &Summary, width: usize) -> String {
+    let mut line = format!(
+        "{:<width$}{:>9}{:>6}{:>7}{:>8}{:>11}  {}",
+        printable(recording.name.as_bytes()),
+        duration(summary.lasted),
+        summary.turns,
+        summary.received_errors,
+        summary.events,
+        size(recording.bytes()),
+        printable(header.agent.name.as_bytes()),
+    );
+    if !summary.has_ended() {
+        line.push_str("  (not ended)");
     }
+    if summary.damaged > 0 {
+        line.push_str("  (damaged: see `inspect verify`)");
+    }
+    line
 }

@@ -13,6 +13,7 @@ mod list;
 mod mark;
 mod printer;
 mod prune;
+mod redact;
 mod scrub;
 mod select;
 mod show;
@@ -21,5 +22,5 @@ mod verify;
 mod viewer;
 
 pub(super) use command::{Inspect, run};
-pub(super) use import::{encode, of_capture, redactor};
+pub(super) use import::of_capture;
 pub(super) use viewer::show;

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::value::RawValue;
 
 use crate::cli::console::{Output, note};
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use analysis::lines::{self, HEAD_WIDTH};
 use analysis::text::timestamp;
 use analysis::{ChunkFolder, ChunkRun};
@@ -30,7 +30,6 @@ pub(super) struct Printer {
     style: Style,
     /// Nothing will be added to the recording: a request without an answer stays unanswered.
     complete: bool,
-    paint: Paint,
     pub(super) output: Output,
     /// Of all events so far, and those that are known to follow.
     pub(super) exchanges: Exchanges,
@@ -40,12 +39,10 @@ pub(super) struct Printer {
 impl Printer {
     /// `exchanges` has the answers recorded so far.
     pub(super) fn new(style: Style, complete: bool, exchanges: Exchanges) -> Self {
-        let output = Output::new();
         Self {
             style,
             complete,
-            paint: Paint::of(&output),
-            output,
+            output: Output::new(),
             exchanges,
             chunks: ChunkFolder::default(),
         }
@@ -78,7 +75,7 @@ impl Printer {
             return;
         }
         let line = lines::header(header);
-        let line = self.paint.line(line.chars().count(), None, &line);
+        let line = self.output.paint.line(line.chars().count(), None, &line);
         self.output.line(line);
     }
 
@@ -112,7 +109,7 @@ impl Printer {
         self.end_run();
         let exchange = self.exchanges.add(event).cloned();
         let line = lines::event(event, exchange.as_ref(), self.complete);
-        let line = self.paint.line(HEAD_WIDTH, tone(&event.kind), &line);
+        let line = self.output.paint.line(HEAD_WIDTH, tone(&event.kind), &line);
         self.output.line(line);
         if let EventKind::Message(message) = &event.kind
             && self.style.bodies
@@ -132,7 +129,7 @@ impl Printer {
     fn print_run(&mut self, run: &ChunkRun) {
         let line = lines::run(run, self.style.bodies);
         let tone = sender_tone(&run.message);
-        let line = self.paint.line(HEAD_WIDTH, Some(tone), &line);
+        let line = self.output.paint.line(HEAD_WIDTH, Some(tone), &line);
         self.output.line(line);
     }
 }

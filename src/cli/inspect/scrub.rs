@@ -11,16 +11,14 @@ use rustix::io::Errno;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use super::redact::RedactArgs;
 use super::select::{recording, report_unreadable};
 use crate::cli::console::{print, uncreatable};
 use crate::cli::exit;
 use crate::cli::inputs::{distinct, total_bytes};
 use crate::cli::progress::Progress;
-use crate::cli::random::random;
-use crate::cli::variant::variant_of;
 use analysis::scrub;
 use recording::PLAIN;
-use recording::redact::{Mode, PointerPattern, Redactor};
 
 /// The arguments of `inspect scrub`.
 #[derive(Debug, Args)]
@@ -29,12 +27,8 @@ pub(super) struct Scrub {
     /// must not exist yet; or a folder for the copies, which keep the names of their recordings
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
-    /// What is redacted
-    #[arg(long, value_parser = variant_of::<Mode>(), default_value_t)]
-    redact: Mode,
-    /// Also redact this place in messages; `*` is any one step
-    #[arg(long, value_name = "POINTER")]
-    redact_pointer: Vec<PointerPattern>,
+    #[command(flatten)]
+    redact: RedactArgs,
     /// Report as JSON: file, events, redacted, mode, rules
     #[arg(long)]
     json: bool,
@@ -66,8 +60,7 @@ fn copy(args: &Scrub, from: &Path, to: &Path) -> Result<ExitCode, ExitCode> {
     } else {
         to.to_owned()
     };
-    let key = random().map_err(|error| exit::fail(exit::SYSTEM, &error))?;
-    let redactor = Redactor::new(args.redact, args.redact_pointer.clone(), key);
+    let redactor = args.redact.redactor()?;
     let refused = |error| uncreatable(&to, &error);
     if to.symlink_metadata().is_ok() {
         return Err(refused(Errno::EXIST.into()));

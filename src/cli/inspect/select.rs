@@ -11,7 +11,7 @@ use crate::cli::console::{self, Output, note};
 use crate::cli::exit;
 use crate::cli::inputs::FilteredFiles;
 use crate::cli::recordings::{self, LAST};
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use analysis::Annotations;
 use analysis::filter::{Field, Filter};
 use jsonrpc::{Choice, Side, printable};
@@ -62,7 +62,6 @@ pub(super) struct Recordings {
     printed: bool,
     failed: Option<ExitCode>,
     pub(super) output: Output,
-    pub(super) paint: Paint,
 }
 
 /// One line for each field of the language, for `--help`.
@@ -236,15 +235,13 @@ impl OpenSelection<'_> {
 
 impl Recordings {
     pub(super) fn of((files, filter): FilteredFiles) -> Self {
-        let output = Output::new();
         Self {
             several: files.len() > 1,
             files,
             filter,
             printed: false,
             failed: None,
-            paint: Paint::of(&output),
-            output,
+            output: Output::new(),
         }
     }
 
@@ -275,7 +272,7 @@ impl Recordings {
             self.output.line(b"");
         }
         let name = printable(selection.file.to_string_lossy().as_bytes());
-        let name = self.paint.tone(Tone::Strong, &format!("{name}:"));
+        let name = self.output.paint.tone(Tone::Strong, &format!("{name}:"));
         self.output.line(name);
     }
 

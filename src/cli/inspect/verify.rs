@@ -34,12 +34,9 @@ pub(super) struct Verify {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Verify) -> Result<ExitCode, ExitCode> {
-    let tables = match (args.tables.library(), args.tables.digest()) {
-        (Ok(library), Ok(digest)) => CurrentTables {
-            library: Arc::new(library),
-            digest,
-        },
-        (Err(trouble), _) | (_, Err(trouble)) => return Err(trouble.fail()),
+    let tables = CurrentTables {
+        library: Arc::new(args.tables.load()?),
+        digest: args.tables.digest().map_err(|trouble| trouble.fail())?,
     };
     let files = distinct(&args.files)?;
     let _progress = (!args.json).then(|| {

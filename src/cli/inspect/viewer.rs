@@ -72,11 +72,10 @@ pub(super) fn run(args: &Open) -> Result<ExitCode, ExitCode> {
     check_path(&path)?;
     let serving = async {
         let stop = StopSignals::default();
-        match shutdown::watch(stop.clone(), None) {
-            Ok(()) => show(&path, args.port, !args.no_browser, stop).await,
-            Err(code) => code,
-        }
+        shutdown::watch(stop.clone(), None)?;
+        show(&path, args.port, !args.no_browser, stop).await
     };
+    let serving = async { serving.await.unwrap_or_else(|code| code) };
     Ok(runtime::drive(Builder::new_multi_thread(), serving))
 }
 
@@ -87,29 +86,23 @@ pub(in crate::cli) async fn show(
     port: u16,
     with_browser: bool,
     stop: StopSignals,
-) -> ExitCode {
-    let viewer = match Viewer::of(path, dialect::describe_rule, of_capture) {
-        Ok(viewer) => viewer,
-        Err(error) => {
-            let fault = format!("{}: {error}", path.display());
-            return exit::fail(exit::NO_INPUT, &fault);
-        }
-    };
+) -> Result<ExitCode, ExitCode> {
+    let viewer = Viewer::of(path, dialect::describe_rule, of_capture)
+        .map_err(|error| exit::fail(exit::NO_INPUT, &format!("{}: {error}", path.display())))?;
     if viewer.has_imported() {
         note(
             "This is a capture; what is shown is a recording of it, as `inspect import` makes it.",
         );
     }
-    let (listener, access, address) = match bind(port).await {
-        Ok(bound) => bound,
-        Err(error) => {
-            let fault = format!("cannot listen on loopback: {error}");
-            return exit::fail(exit::UNAVAILABLE, &fault);
-        }
-    };
+    let (listener, access, address) = bind(port).await.map_err(|error| {
+        exit::fail(
+            exit::UNAVAILABLE,
+            &format!("cannot listen on loopback: {error}"),
+        )
+    })?;
     let printed = console::print(&address, exit::SUCCESS);
     if printed != ExitCode::SUCCESS {
-        return printed;
+        return Ok(printed);
     }
     note("Open this address in a browser; it is valid for this run. Stop with Ctrl-C.");
     let mut routes = router("", &viewer, &access, || {});
@@ -121,7 +114,7 @@ pub(in crate::cli) async fn show(
     }
     http::serve(Socket::Tcp(listener), routes, stop.requested).await;
     viewer.close();
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Starts a browser with an address that leads to the page once; returns `routes` with this address.

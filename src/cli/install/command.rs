@@ -75,11 +75,11 @@ pub(in crate::cli) struct Install {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Install) -> ExitCode {
+pub(in crate::cli) fn run(args: &Install) -> Result<ExitCode, ExitCode> {
     match args.editor.filter(|_| !args.list) {
-        None => list(args),
-        Some(editor) if args.undo => undo(editor, args).unwrap_or_else(|code| code),
-        Some(editor) => install(editor, args).unwrap_or_else(|code| code),
+        None => Ok(list(args)),
+        Some(editor) if args.undo => undo(editor, args),
+        Some(editor) => install(editor, args),
     }
 }
 

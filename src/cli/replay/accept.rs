@@ -6,12 +6,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::cli::console;
-use crate::cli::inspect::{encode, redactor};
-use crate::cli::random::random_hex;
+use crate::cli::random::{random, random_hex};
 use crate::cli::replace_file::replace_file;
-use analysis::import::{Capture, Item};
+use analysis::import::{Capture, Item, encode};
 use jsonrpc::Choice as _;
-use recording::redact::{Mode, PointerPattern};
+use recording::redact::{Mode, PointerPattern, Redactor};
 use recording::{PACKED, Recording, pack, unix_micros};
 use replay::{Script, ScriptStep};
 
@@ -42,16 +41,20 @@ pub(super) fn accept(path: &Path, live: &Script, places: &[PointerPattern]) -> R
         return Err("the relay has changed messages in it; record it again".to_owned());
     }
     let mode = Mode::from_name(&header.redaction.mode).unwrap_or_default();
-    let redactor = redactor(mode, places.to_vec()).map_err(explain)?;
-    let mut capture = Capture::of("a test that was accepted");
-    capture.began = unix_micros(SystemTime::now());
-    (capture.client, capture.agent) = (Some(header.client.name), Some(header.agent.name));
+    let redactor = Redactor::new(mode, places.to_vec(), random().map_err(explain)?);
+    let id = random_hex::<16>().map_err(explain)?;
     let item = |step: &ScriptStep| {
         Item::unchanged(step.at, step.from.other(), step.frame.as_bytes().to_vec())
     };
-    capture.items = live.steps.iter().map(item).collect();
-    let id = random_hex::<16>().map_err(explain)?;
-    let (mut text, _) = encode(&capture, redactor, id);
+    let capture = Capture {
+        format: "a test that was accepted",
+        began: unix_micros(SystemTime::now()),
+        client: Some(header.client.name),
+        agent: Some(header.agent.name),
+        items: live.steps.iter().map(item).collect(),
+        ..Capture::default()
+    };
+    let (mut text, _) = encode(&capture, redactor, id, |_| ());
     if path.to_string_lossy().ends_with(PACKED) {
         let plain = std::mem::take(&mut text);
         pack(&plain[..], &mut text, ZSTD_LEVEL).map_err(explain)?;

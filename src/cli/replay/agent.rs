@@ -73,24 +73,20 @@ pub(super) struct Agent {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: Agent) -> ExitCode {
+pub(super) fn run(args: Agent) -> Result<ExitCode, ExitCode> {
     let unmatched = match (args.unmatched, &args.forward) {
         (Unmatched::Forward, None) => {
             let fault = "--unmatched forward needs a live agent: --forward ENDPOINT";
-            return exit::fail(exit::USAGE, &fault);
+            return Err(exit::fail(exit::USAGE, &fault));
         }
         (Unmatched::Nearest, Some(_)) => {
             let fault = "--forward and --unmatched nearest exclude each other; give only one";
-            return exit::fail(exit::USAGE, &fault);
+            return Err(exit::fail(exit::USAGE, &fault));
         }
         (_, Some(_)) => Unmatched::Forward,
         (unmatched, None) => unmatched,
     };
-    let file = match recordings::locate(&args.file) {
-        Ok(file) => file,
-        Err(code) => return code,
-    };
-    let mut endpoint = ReplayAddress::new(file);
+    let mut endpoint = ReplayAddress::new(recordings::locate(&args.file)?);
     endpoint.rules.matching = args.matching;
     endpoint.rules.speed = args.speed;
     endpoint.rules.max_idle = args.max_idle;

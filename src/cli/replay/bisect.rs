@@ -3,26 +3,22 @@
 //!
 //! Each attempt starts a new agent and a new conversation.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::options::Play;
-use super::play::Outcome;
 use super::report;
 use crate::cli::console::{Output, uncreatable};
-use crate::cli::log_redaction::clean;
-use crate::cli::text::Paint;
-use crate::cli::{exit, processes};
+use crate::cli::exit;
 use analysis::Annotations;
 use analysis::filter::Filter;
 use analysis::lint::Linter;
 use analysis::text::counted;
 use jsonrpc::printable;
-use recording::capture::write_line;
-use replay::Script;
+use replay::{PlayOutcome, Script};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -53,74 +49,53 @@ pub(in crate::cli) struct Bisect {
     play: Play,
 }
 
-/// A prefix that was played.
-struct Attempt {
-    prefix: Arc<Script>,
-    outcome: Outcome,
-    fails: bool,
-}
-
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Bisect) -> ExitCode {
-    processes::run_and_reap(|| search(args).unwrap_or_else(|code| code))
-}
-
-fn search(args: &Bisect) -> Result<ExitCode, ExitCode> {
+pub(in crate::cli) fn run(args: &Bisect) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("bisect FILE")?;
     let script = args.play.script(&args.file)?;
     let turns = script.turns().len();
     let mut output = Output::new();
-    let mut attempt = |turns: usize| -> Result<Attempt, ExitCode> {
+    // A prefix that was played, its outcome, and whether it fails.
+    let mut attempt = |turns: usize| -> Result<(Arc<Script>, PlayOutcome, bool), ExitCode> {
         let prefix = Arc::new(script.prefix(turns));
         let outcome = args.play.run(&prefix, &agent, &mut |_| {})?;
-        let matched = args
-            .until
-            .as_ref()
-            .map(|filter| first_match(filter, &outcome.live));
+        let until = args.until.as_ref();
+        let matched = until.map(|filter| first_match(filter, &outcome.live));
         let (fails, verdict) = match &matched {
             Some(Some(text)) => (true, text.as_str()),
             Some(None) => (false, "not met"),
             None if outcome.is_same() => (false, "the same"),
             None => (true, "differs"),
         };
-        let line = format!("{}: {verdict}", turns_text(turns));
-        output.line(clean(&line).as_bytes());
-        output.flush();
-        Ok(Attempt {
-            prefix,
-            outcome,
-            fails,
-        })
+        output.clean_line(&format!("{}: {verdict}", turns_text(turns)));
+        Ok((prefix, outcome, fails))
     };
-    let mut worst = attempt(turns)?;
-    if !worst.fails {
+    let (mut prefix, mut outcome, fails) = attempt(turns)?;
+    if !fails {
         return Ok(output.done(exit::SUCCESS));
     }
     // If a prefix fails, every longer one fails too. The handshake alone is 0 turns.
     let (mut low, mut high) = (0, turns);
     while low < high {
         let middle = usize::midpoint(low, high);
-        let tried = attempt(middle)?;
-        if tried.fails {
+        let (tried, result, fails) = attempt(middle)?;
+        if fails {
             high = middle;
-            worst = tried;
+            (prefix, outcome) = (tried, result);
         } else {
             low = middle + 1;
         }
     }
-    let Attempt {
-        prefix, outcome, ..
-    } = worst;
     if let Some(path) = &args.save {
-        save(path, &prefix)?;
+        let saved = std::fs::write(path, prefix.to_capture());
+        saved.map_err(|error| uncreatable(path, &error))?;
     }
     let last = prefix.steps.last().map_or(0, |step| step.n);
     let turns = turns_text(high);
     output.line(format!("smallest failing prefix: {turns}, to event {last}"));
     if args.until.is_none() {
-        let paint = Paint::of(&output);
-        for line in report::lines(&args.file.display().to_string(), &outcome, paint) {
-            output.line(clean(&line).as_bytes());
+        for line in report::lines(&args.file.display().to_string(), &outcome, output.paint) {
+            output.clean_line(&line);
         }
     }
     Ok(output.done(exit::VIOLATIONS))
@@ -131,18 +106,6 @@ fn turns_text(turns: usize) -> String {
         0 => "the handshake alone".to_owned(),
         turns => counted(turns as u64, "turn"),
     }
-}
-
-/// Writes a capture.
-fn save(path: &Path, script: &Script) -> Result<(), ExitCode> {
-    let mut text = Vec::new();
-    for step in &script.steps {
-        let is_message = step.envelope.is_some();
-        let frame = step.frame.as_bytes();
-        write_line(&mut text, step.from, step.at, frame, is_message);
-        text.push(b'\n');
-    }
-    std::fs::write(path, text).map_err(|error| uncreatable(path, &error))
 }
 
 /// Describes the first message of `live` that matches the filter.

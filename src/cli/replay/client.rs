@@ -7,16 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::options::Play;
-use super::play::LiveAgent;
 use super::report;
 use crate::cli::console::Output;
+use crate::cli::exit;
 use crate::cli::inputs::distinct;
 use crate::cli::junit;
-use crate::cli::log_redaction::clean;
-use crate::cli::text::Paint;
-use crate::cli::{exit, processes};
 use analysis::junit::Suite;
 use recording::show_halves_json;
+use replay::PlayTarget;
 
 /// Shown below `--help`.
 pub(super) const EXAMPLES: &str = "\
@@ -55,11 +53,7 @@ pub(super) struct Client {
 }
 
 /// Runs the subcommand.
-pub(super) fn run(args: &Client) -> ExitCode {
-    processes::run_and_reap(|| compare(args).unwrap_or_else(|code| code))
-}
-
-fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
+pub(super) fn run(args: &Client) -> Result<ExitCode, ExitCode> {
     let agent = args.play.agent("replay client FILE")?;
     let mut output = Output::new();
     let mut suites = Vec::new();
@@ -71,7 +65,6 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
             Ok(false) => code = exit::VIOLATIONS,
             Err(why) => failure = Some(failure.unwrap_or(why)),
         }
-        output.flush();
     }
     if let Some(path) = &args.junit {
         junit::write(path, &suites)?;
@@ -84,7 +77,7 @@ fn compare(args: &Client) -> Result<ExitCode, ExitCode> {
 fn compare_file(
     args: &Client,
     file: &Path,
-    agent: &LiveAgent,
+    agent: &PlayTarget,
     output: &mut Output,
     suites: &mut Vec<Suite>,
 ) -> Result<bool, ExitCode> {
@@ -92,8 +85,7 @@ fn compare_file(
     let played = args.play.script(file).and_then(|script| {
         args.play.run(&Arc::new(script), agent, &mut |turn| {
             if !args.json {
-                output.line(clean(turn).as_bytes());
-                output.flush();
+                output.clean_line(turn);
             }
         })
     });
@@ -103,10 +95,10 @@ fn compare_file(
     suites.push(report::suite(&name, &outcome));
     if args.json {
         let report = report::json(&name, &outcome).to_string();
-        output.line(clean(&show_halves_json(&report)).as_bytes());
+        output.clean_line(&show_halves_json(&report));
     } else {
-        for line in report::lines(&name, &outcome, Paint::of(output)) {
-            output.line(clean(&line).as_bytes());
+        for line in report::lines(&name, &outcome, output.paint) {
+            output.clean_line(&line);
         }
     }
     Ok(outcome.is_same())

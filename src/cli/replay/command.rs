@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{agent, client};
+use crate::cli::processes;
 
 /// The arguments of `replay`.
 #[derive(Debug, Args)]
@@ -24,9 +25,9 @@ enum Command {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: Replay) -> ExitCode {
+pub(in crate::cli) fn run(args: Replay) -> Result<ExitCode, ExitCode> {
     match args.command {
         Command::Agent(args) => agent::run(*args),
-        Command::Client(args) => client::run(&args),
+        Command::Client(args) => processes::run_and_reap(|| client::run(&args)),
     }
 }

@@ -10,7 +10,6 @@ mod bisect;
 mod client;
 mod command;
 mod options;
-mod play;
 mod report;
 mod test;
 

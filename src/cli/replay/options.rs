@@ -6,19 +6,31 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use tokio::runtime::Builder;
 
 use crate::cli::bounded::{self, MAX_BYTES};
 use crate::cli::target::{self, AgentArgument};
 use crate::cli::variant::variant_of;
-use crate::cli::{console, exit};
+use crate::cli::{console, endpoints, exit, recordings, runtime};
 use jsonrpc::{Side, parse_duration};
+use recording::NotRecording;
 use recording::redact::PointerPattern;
-use replay::CompareLevel;
+use replay::{
+    CompareLevel, IgnoreRules, PlayOutcome, PlayRules, PlayTarget, Script, ScriptError,
+    ScriptFault, Timeouts, play,
+};
+use transport::Endpoint;
+
+/// The defaults of `--settle` and `--response-timeout`.
+const SETTLE: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options for playing a client, of a command line or of a folder of tests.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
@@ -37,7 +49,7 @@ pub(super) struct Play {
     pub(super) compare: Option<CompareLevel>,
     /// Ignore differences at this place in messages; `*` is any one step. May be repeated
     #[arg(long, value_name = "POINTER")]
-    #[serde(deserialize_with = "places")]
+    #[serde(deserialize_with = "list")]
     pub(super) ignore: Vec<PointerPattern>,
     /// Ignore notifications that contain this text, as spelled in JSON. May be repeated
     #[arg(long, value_name = "TEXT")]
@@ -56,8 +68,90 @@ pub(super) struct Play {
     pub(super) edge: Option<Side>,
     /// The agent's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    #[serde(deserialize_with = "words")]
+    #[serde(deserialize_with = "list")]
     pub(super) command: Vec<OsString>,
+}
+
+impl Play {
+    /// Whether an agent is named.
+    pub(super) const fn has_agent(&self) -> bool {
+        self.agent.is_some() || !self.command.is_empty()
+    }
+
+    /// Loads the conversation to play. Prints an error and returns the exit code.
+    pub(super) fn script(&self, file: &Path) -> Result<Script, ExitCode> {
+        let opened = self.open(&recordings::locate(file)?);
+        opened.map_err(|error| {
+            let what = format!("{}: {}", error.path.display(), explain(&error.reason));
+            exit::fail(exit::NO_INPUT, &what)
+        })
+    }
+
+    /// Loads the conversation in a file.
+    pub(super) fn open(&self, file: &Path) -> Result<Script, ScriptError> {
+        Script::open(file, self.edge.unwrap_or(Side::Agent))
+    }
+
+    /// The agent. Prints an error and returns the exit code.
+    pub(super) fn agent(&self, subcommand: &str) -> Result<PlayTarget, ExitCode> {
+        let usage = |fault: String| exit::fail(exit::USAGE, &fault);
+        let otherwise = format!("{subcommand} --agent ENDPOINT");
+        if !self.has_agent() {
+            endpoints::agent(None, Vec::new(), &otherwise).map_err(usage)?;
+        }
+        let target = target::find(self.agent.clone(), self.command.clone(), &otherwise)?;
+        let mut setup = endpoints::setup();
+        if let Some(part) = &target.part {
+            part.set_up(&mut setup).map_err(usage)?;
+        }
+        Ok(PlayTarget {
+            endpoint: target.endpoint,
+            setup,
+        })
+    }
+
+    /// Plays `script` to `agent`; calls `on_turn` with a line about each turn as it ends.
+    pub(super) fn run(
+        &self,
+        script: &Arc<Script>,
+        agent: &PlayTarget,
+        on_turn: &mut dyn FnMut(&str),
+    ) -> Result<PlayOutcome, ExitCode> {
+        let runtime = runtime::build(Builder::new_current_thread())?;
+        let missing_folder = script.directory().filter(|folder| {
+            let is_local = matches!(agent.endpoint, Endpoint::Exec(_));
+            is_local && self.cwd.is_none() && !Path::new(folder).is_dir()
+        });
+        let here = missing_folder.map(|_| Path::new("."));
+        let directory = self.cwd.as_deref().or(here).map(|cwd| {
+            std::path::absolute(cwd).map_err(|error| {
+                exit::fail(exit::USAGE, &format!("--cwd {}: {error}", cwd.display()))
+            })
+        });
+        let rules = PlayRules {
+            timeouts: Timeouts {
+                settle: self.settle.unwrap_or(SETTLE),
+                response: self.response_timeout.unwrap_or(RESPONSE_TIMEOUT),
+            },
+            directory: directory.transpose()?,
+            missing_folder: missing_folder.map(str::to_owned),
+            ignore: IgnoreRules {
+                level: self.compare.unwrap_or_default(),
+                places: self.ignore.clone(),
+                messages: self.ignore_message.clone(),
+            },
+        };
+        let played = runtime.block_on(play(script, agent, rules, on_turn));
+        played.map_err(|error| exit::open_failed(&error))
+    }
+}
+
+/// What is wrong with a file, as text for the user.
+pub(super) fn explain(fault: &ScriptFault) -> String {
+    match fault {
+        ScriptFault::NotRecording(NotRecording::Unreadable(source)) => console::explain(source),
+        fault => fault.to_string(),
+    }
 }
 
 /// Reads a value from its text, as the command line does.
@@ -76,17 +170,10 @@ fn agent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<AgentArgument>, D:
     text(from, target::read).map(Some)
 }
 
-fn places<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PointerPattern>, D::Error> {
-    let places = Vec::<String>::deserialize(from)?;
-    let places = places
-        .iter()
-        .map(|place| place.parse().map_err(D::Error::custom));
-    places.collect()
-}
-
-fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<OsString>, D::Error> {
-    let words = Vec::<String>::deserialize(from)?;
-    Ok(words.into_iter().map(OsString::from).collect())
+fn list<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let read = |text: &String| text.parse().map_err(D::Error::custom);
+    texts.iter().map(read).collect()
 }
 
 /// Reads the file, which need not exist. Prints an error and returns the exit code.

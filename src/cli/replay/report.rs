@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::play::Outcome;
 use crate::cli::text::{Paint, Tone};
 use analysis::junit::{Case, Suite};
 use analysis::text::counted;
 use jsonrpc::printable;
 use recording::show_halves;
-use replay::ReplayDifference;
+use replay::{PlayOutcome, ReplayDifference};
 
 /// Maximum differences in the text; `--json` has all.
 const MAX_DIFFERENCES: usize = 40;
@@ -17,7 +16,7 @@ const MAX_DIFFERENCES: usize = 40;
 const MAX_CHANGES: usize = 6;
 
 /// The run as lines of text, of which the last is the verdict.
-pub(super) fn lines(name: &str, outcome: &Outcome, paint: Paint) -> Vec<String> {
+pub(super) fn lines(name: &str, outcome: &PlayOutcome, paint: Paint) -> Vec<String> {
     let mut lines = differences(outcome, paint);
     lines.push(format!(
         "{}: {}: {}",
@@ -29,7 +28,7 @@ pub(super) fn lines(name: &str, outcome: &Outcome, paint: Paint) -> Vec<String> 
 }
 
 /// How much was played.
-pub(super) fn size(outcome: &Outcome) -> String {
+pub(super) fn size(outcome: &PlayOutcome) -> String {
     let [turns, steps] = [
         (outcome.compared.turns.len(), "turn"),
         (outcome.compared.steps, "step"),
@@ -44,7 +43,7 @@ pub(super) fn size(outcome: &Outcome) -> String {
     format!("{turns}, {steps}, {took:.1} s{place}")
 }
 
-fn verdict(outcome: &Outcome) -> String {
+fn verdict(outcome: &PlayOutcome) -> String {
     match outcome.compared.differences.len() {
         0 if outcome.is_same() => "the same".to_owned(),
         0 => "it stopped early".to_owned(),
@@ -53,7 +52,7 @@ fn verdict(outcome: &Outcome) -> String {
 }
 
 /// The differences and troubles.
-pub(super) fn differences(outcome: &Outcome, paint: Paint) -> Vec<String> {
+pub(super) fn differences(outcome: &PlayOutcome, paint: Paint) -> Vec<String> {
     let compared = &outcome.compared;
     let mut lines = Vec::new();
     for difference in compared.differences.iter().take(MAX_DIFFERENCES) {
@@ -74,7 +73,7 @@ pub(super) fn differences(outcome: &Outcome, paint: Paint) -> Vec<String> {
 }
 
 /// The run as JSON.
-pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
+pub(super) fn json(name: &str, outcome: &PlayOutcome) -> Value {
     json!({
         "file": name,
         "same": outcome.is_same(),
@@ -87,7 +86,7 @@ pub(super) fn json(name: &str, outcome: &Outcome) -> Value {
 }
 
 /// The run as a test suite: one case for the handshake and one for each turn.
-pub(super) fn suite(name: &str, outcome: &Outcome) -> Suite {
+pub(super) fn suite(name: &str, outcome: &PlayOutcome) -> Suite {
     let compared = &outcome.compared;
     let turns = compared.turns.len();
     let case = |turn: usize| {

@@ -10,20 +10,18 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::accept::accept;
-use super::options::{self, Play};
-use super::play::{LiveAgent, explain};
+use super::options::{self, Play, explain};
 use super::report;
 use crate::cli::console::Output;
 use crate::cli::junit;
-use crate::cli::log_redaction::clean;
-use crate::cli::text::{Paint, Tone};
-use crate::cli::{console, exit, processes, recordings, stderr};
+use crate::cli::text::Tone;
+use crate::cli::{console, exit, recordings, stderr};
 use analysis::junit::Suite;
 use analysis::text::counted;
 use jsonrpc::printable;
 use recording::redact::PointerPattern;
 use recording::{self, PACKED, PLAIN, Recording, is_locked, verify};
-use replay::{Script, ScriptFault};
+use replay::{PlayTarget, Script, ScriptFault};
 
 /// Shown below `--help`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -81,7 +79,6 @@ pub(in crate::cli) struct Test {
 struct Run<'a> {
     args: &'a Test,
     output: Output,
-    paint: Paint,
     suites: Vec<Suite>,
     /// What is printed about failed tests at the end.
     failures: Vec<String>,
@@ -92,17 +89,11 @@ struct Run<'a> {
 }
 
 /// Runs the subcommand.
-pub(in crate::cli) fn run(args: &Test) -> ExitCode {
-    processes::run_and_reap(|| test(args).unwrap_or_else(|code| code))
-}
-
-fn test(args: &Test) -> Result<ExitCode, ExitCode> {
+pub(in crate::cli) fn run(args: &Test) -> Result<ExitCode, ExitCode> {
     let began = Instant::now();
-    let output = Output::new();
     let mut run = Run {
         args,
-        paint: Paint::of(&output),
-        output,
+        output: Output::new(),
         suites: Vec::new(),
         failures: Vec::new(),
         passed: 0,
@@ -167,7 +158,7 @@ impl Run<'_> {
     }
 
     /// Runs one test. An agent that cannot be reached ends the run.
-    fn test(&mut self, path: &Path, play: &Play, agent: &LiveAgent) -> Result<(), ExitCode> {
+    fn test(&mut self, path: &Path, play: &Play, agent: &PlayTarget) -> Result<(), ExitCode> {
         let name = path.display().to_string();
         let shown = printable(name.as_bytes());
         let script = match load(path, play) {
@@ -186,8 +177,7 @@ impl Run<'_> {
         };
         self.line(Tone::Strong, &format!("test {shown}"));
         let outcome = play.run(&script, agent, &mut |turn| {
-            self.output.line(clean(&format!("  {turn}")).as_bytes());
-            self.output.flush();
+            self.output.clean_line(&format!("  {turn}"));
         });
         let outcome = outcome.inspect_err(|_| {
             let suite = Suite::unreadable(name.clone(), "the agent could not be reached");
@@ -196,7 +186,7 @@ impl Run<'_> {
         })?;
         let size = format!(", {}", report::size(&outcome));
         let mut suite = report::suite(&name, &outcome);
-        let mut lines = report::differences(&outcome, self.paint);
+        let mut lines = report::differences(&outcome, self.output.paint);
         if self.args.update && !outcome.is_same() && outcome.troubles.is_empty() {
             match accept(path, &outcome.live, &self.args.redact_pointer) {
                 Ok(()) => {
@@ -222,7 +212,8 @@ impl Run<'_> {
             self.failed += 1;
             self.line(Tone::Bad, &format!("  FAILED{size}"));
             let heading = format!("{}:", printable(suite.name.as_bytes()));
-            self.failures.push(self.paint.tone(Tone::Strong, &heading));
+            self.failures
+                .push(self.output.paint.tone(Tone::Strong, &heading));
             self.failures
                 .extend(lines.iter().map(|line| format!("  {line}")));
             self.failures.push(String::new());
@@ -236,7 +227,7 @@ impl Run<'_> {
         if !self.failures.is_empty() {
             self.output.line("failures:\n");
             for line in std::mem::take(&mut self.failures) {
-                self.output.line(clean(&line).as_bytes());
+                self.output.clean_line(&line);
             }
         }
         let (code, tone, verdict) = match self.failed {
@@ -247,7 +238,7 @@ impl Run<'_> {
         if self.args.update {
             counts += &format!("; {} updated", self.updated);
         }
-        let verdict = self.paint.tone(tone, verdict);
+        let verdict = self.output.paint.tone(tone, verdict);
         let (skipped, took) = (self.skipped, took.as_secs_f64());
         self.output.line(format!(
             "test result: {verdict}. {counts}; {skipped} skipped; finished in {took:.1} s"
@@ -256,9 +247,8 @@ impl Run<'_> {
     }
 
     fn line(&mut self, tone: Tone, line: &str) {
-        let line = self.paint.tone(tone, line);
-        self.output.line(clean(&line).as_bytes());
-        self.output.flush();
+        let line = self.output.paint.tone(tone, line);
+        self.output.clean_line(&line);
     }
 }
 

@@ -196,8 +196,4 @@ fn resource() -> Resource {
         .build()
 }
 
-impl fmt::Debug for Traces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Traces").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Traces);

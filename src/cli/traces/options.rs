@@ -14,20 +14,12 @@ use transport::{Endpoint, HttpEndpoint, HttpProtocol};
 pub(in crate::cli) struct TracesArgs {
     /// Send traces to the OTLP/HTTP collector at this address, such as http://127.0.0.1:4318;
     /// OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables are honoured
-    #[arg(
-        id = "traces.otlp-endpoint",
-        long = "otlp-endpoint",
-        value_name = "URL"
-    )]
-    #[arg(value_parser = collector)]
+    #[arg(id = "traces.otlp-endpoint", long = "otlp-endpoint")]
+    #[arg(value_name = "URL", value_parser = collector)]
     otlp_endpoint: Option<String>,
     /// What to do with requests that name no trace (`_meta.traceparent`)
-    #[arg(
-        id = "traces.trace-context",
-        long = "trace-context",
-        value_name = "WHAT"
-    )]
-    #[arg(value_enum, default_value_t)]
+    #[arg(id = "traces.trace-context", long = "trace-context")]
+    #[arg(value_name = "WHAT", value_enum, default_value_t)]
     trace_context: TraceContext,
 }
 

@@ -185,7 +185,10 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     if let Some(traces) = &context.traces {
         traces.finish();
     }
-    screen.report(&Report::new(&end.counts, &conversation.observations.lock()));
+    screen.report(&Report {
+        counts: &end.counts,
+        seen: &conversation.observations.lock(),
+    });
     let of_end = exit::of_end(&end, &context.stop, context.is_strict(), None);
     let code = match outcome {
         // The relay knows why.

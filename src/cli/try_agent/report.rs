@@ -54,14 +54,9 @@ pub(super) struct Watcher {
 }
 
 /// What the relay did to the messages.
-pub(super) struct Report {
-    dialect: String,
-    framing: Option<&'static str>,
-    received: u64,
-    changed: u64,
-    rules: Vec<RuleCount>,
-    stopped: Vec<(&'static str, u64)>,
-    deviations: Vec<(Deviation, usize)>,
+pub(super) struct Report<'r> {
+    pub(super) counts: &'r Counts,
+    pub(super) seen: &'r Observations,
 }
 
 impl Watcher {
@@ -114,37 +109,39 @@ impl Observations {
     }
 }
 
-impl Report {
-    pub(super) fn new(counts: &Counts, seen: &Observations) -> Self {
-        let rules = counts.rules().iter();
-        let rules = rules.filter(|rule| rule.what == "translated").cloned();
-        let stopped = counts.notes().filter(|(name, _)| STOPPED.contains(name));
-        let stopped: Vec<_> = stopped.collect();
-        let changed = counts.note("translated");
-        let received = [Side::Client, Side::Agent].map(|side| counts.received(side).frames);
-        Self {
-            dialect: seen
-                .dialect
-                .clone()
-                .unwrap_or_else(|| "ACP v1 as published, as far as its messages show".to_owned()),
-            framing: seen.framing,
-            received: received.iter().sum(),
-            changed,
-            rules: rules.collect(),
-            stopped,
-            deviations: seen.deviations.clone(),
-        }
+impl Report<'_> {
+    fn dialect(&self) -> &str {
+        let dialect = self.seen.dialect.as_deref();
+        dialect.unwrap_or("ACP v1 as published, as far as its messages show")
+    }
+
+    fn received(&self) -> u64 {
+        let received = [Side::Client, Side::Agent].map(|side| self.counts.received(side).frames);
+        received.iter().sum()
+    }
+
+    fn changed(&self) -> u64 {
+        self.counts.note("translated")
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &RuleCount> {
+        let rules = self.counts.rules().iter();
+        rules.filter(|rule| rule.what == "translated")
+    }
+
+    fn stopped(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let notes = self.counts.notes();
+        notes.filter(|(name, _)| STOPPED.contains(name))
     }
 
     fn unchanged(&self) -> u64 {
-        let stopped = self.stopped.iter().map(|(_, count)| count);
-        self.received
-            .saturating_sub(self.changed + stopped.sum::<u64>())
+        let stopped: u64 = self.stopped().map(|(_, count)| count).sum();
+        self.received().saturating_sub(self.changed() + stopped)
     }
 
     /// The deviations, a line each, and five or six lines about the messages.
     pub(super) fn lines(&self) -> (Vec<String>, Vec<String>) {
-        let deviations = self.deviations.iter().map(|(one, count)| {
+        let deviations = self.seen.deviations.iter().map(|(one, count)| {
             let Violation {
                 pointer,
                 found,
@@ -163,31 +160,29 @@ impl Report {
             );
             printable(line.as_bytes())
         });
-        let rules: Vec<String> = self.rules.iter().map(RuleCount::to_string).collect();
-        let stopped = self
-            .stopped
-            .iter()
-            .map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+        let rules: Vec<String> = self.rules().map(RuleCount::to_string).collect();
+        let stopped = self.stopped();
+        let stopped = stopped.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
         let stopped: Vec<String> = stopped.collect();
         let list = |list: &[String]| match list {
             [] => "none".to_owned(),
             some => some.join(", "),
         };
         let mut lines = vec![
-            format!("agent's dialect    {}", self.dialect),
+            format!("agent's dialect    {}", self.dialect()),
             format!(
                 "passed unchanged   {} of {}",
                 self.unchanged(),
-                counted(self.received, "message")
+                counted(self.received(), "message")
             ),
-            format!("changed by rules   {} ({})", self.changed, list(&rules)),
+            format!("changed by rules   {} ({})", self.changed(), list(&rules)),
             format!("stopped, answered  {}", list(&stopped)),
-            match self.deviations.len() {
+            match self.seen.deviations.len() {
                 0 => "deviations         none from the schema of ACP v1".to_owned(),
                 count => format!("deviations         {count} from the schema of ACP v1, above"),
             },
         ];
-        if let Some(framing) = self.framing {
+        if let Some(framing) = self.seen.framing {
             lines.push(format!("needed option      --agent-framing {framing}"));
         }
         (deviations.collect(), lines)
@@ -195,14 +190,12 @@ impl Report {
 
     /// The same for a program.
     pub(super) fn json(&self) -> Value {
-        let rules = self.rules.iter().map(
+        let rules = self.rules().map(
             |rule| json!({ "side": rule.side.to_string(), "rule": rule.rule, "count": rule.count }),
         );
-        let stopped = self
-            .stopped
-            .iter()
-            .map(|(name, count)| ((*name).to_owned(), json!(count)));
-        let deviations = self.deviations.iter().map(|(one, count)| {
+        let stopped = self.stopped();
+        let stopped = stopped.map(|(name, count)| (name.to_owned(), json!(count)));
+        let deviations = self.seen.deviations.iter().map(|(one, count)| {
             let Violation {
                 kind,
                 consequence,
@@ -216,11 +209,11 @@ impl Report {
             })
         });
         json!({
-            "dialect": self.dialect,
-            "framing": self.framing,
-            "received": self.received,
+            "dialect": self.dialect(),
+            "framing": self.seen.framing,
+            "received": self.received(),
             "unchanged": self.unchanged(),
-            "changed": self.changed,
+            "changed": self.changed(),
             "rules": rules.collect::<Vec<_>>(),
             "stopped": stopped.collect::<serde_json::Map<_, _>>(),
             "deviations": deviations.collect::<Vec<_>>(),

@@ -9,7 +9,7 @@ use super::report::Report;
 use super::session::{Frontend, Shown};
 use crate::cli::console::Output;
 use crate::cli::rpc_client::Failure;
-use crate::cli::text::{Paint, Tone};
+use crate::cli::text::Tone;
 use crate::cli::{exit, stderr};
 use analysis::text::counted;
 use jsonrpc::printable;
@@ -20,7 +20,6 @@ const MAX_LINES: usize = 40;
 /// Stdout.
 pub(super) struct Screen {
     out: Output,
-    paint: Paint,
     json: bool,
     /// The kind of chunk that the cursor stands behind, if it stands in a line.
     within: Option<&'static str>,
@@ -28,11 +27,8 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
-        let out = Output::new();
-        let paint = Paint::of(&out);
         Self {
-            out,
-            paint,
+            out: Output::new(),
             json,
             within: None,
         }
@@ -47,7 +43,7 @@ impl Screen {
     }
 
     /// Shows what the relay did.
-    pub(super) fn report(&mut self, report: &Report) {
+    pub(super) fn report(&mut self, report: &Report<'_>) {
         self.end_line();
         if self.json {
             let mut report = report.json();
@@ -59,10 +55,11 @@ impl Screen {
         self.out.line("");
         for line in deviations.iter().take(MAX_LINES) {
             let line = format!("  deviation  {line}");
-            self.out.line(self.paint.line(0, Some(Tone::Odd), &line));
+            self.out
+                .line(self.out.paint.line(0, Some(Tone::Odd), &line));
         }
         for line in lines {
-            self.out.line(self.paint.tone(Tone::Faint, &line));
+            self.out.line(self.out.paint.tone(Tone::Faint, &line));
         }
     }
 
@@ -113,7 +110,7 @@ impl Screen {
             }
             Shown::Question(question) => {
                 self.end_line();
-                self.out.bytes(self.paint.tone(Tone::Strong, question));
+                self.out.bytes(self.out.paint.tone(Tone::Strong, question));
             }
             Shown::Answer(option) => {
                 let name = option.map_or("cancelled", |option| word(&option["name"]));
@@ -226,7 +223,7 @@ impl Screen {
                 self.out.line("");
             }
             let line = printable(line.replace('\t', "    ").as_bytes());
-            let line = tone.map_or_else(|| line.clone(), |tone| self.paint.tone(tone, &line));
+            let line = tone.map_or_else(|| line.clone(), |tone| self.out.paint.tone(tone, &line));
             self.out.bytes(line);
         }
         self.within = Some(kind);
@@ -254,7 +251,7 @@ impl Screen {
     fn line(&mut self, tone: Tone, text: &str) {
         self.end_line();
         let text = printable(text.replace('\t', "    ").as_bytes());
-        self.out.line(self.paint.tone(tone, &text));
+        self.out.line(self.out.paint.tone(tone, &text));
     }
 
     fn end_line(&mut self) {
@@ -298,11 +295,9 @@ fn capabilities(name: &str, value: &Value, list: &mut Vec<String>) {
 }
 
 fn title(call: &Value) -> String {
-    let title = word(&call["title"]);
-    match title {
-        "" => word(&call["toolCallId"]).to_owned(),
-        title => title.to_owned(),
-    }
+    let names = ["title", "toolCallId"].map(|key| word(&call[key]));
+    let named = names.into_iter().find(|name| !name.is_empty());
+    named.unwrap_or_default().to_owned()
 }
 
 /// The event of a program. A question follows the event of what is asked.

@@ -4,7 +4,6 @@
 //! So a message costs no atomic operation; a turn of the loop takes one lock, which only a scrape
 //! contends for.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -106,13 +105,7 @@ impl Observer for ConversationMetrics {
     }
 }
 
-impl fmt::Debug for ConversationMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConversationMetrics")
-            .field("number", &self.number)
-            .finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(ConversationMetrics(number));
 
 impl Drop for ConversationMetrics {
     fn drop(&mut self) {

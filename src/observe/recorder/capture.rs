@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 
 use parking_lot::MutexGuard;
 
-use super::pairing::MessageInfo;
 use super::queue::{Batch, Entry, Item, Origin, OverflowPolicy, Queue, Run, State};
 use super::recording_writer::{RecordingPlan, RecordingWriter};
 use super::writer_thread::{WriterSlot, WriterThread};
 use crate::{Event, Observer};
 use conversation::{self, Needs, Note};
 use jsonrpc::{Frame, Side};
+use recording::encode::MessageInfo;
 use recording::{EventKind, Payload};
 
 /// Records one conversation. Dropping it ends the recording.

@@ -2,7 +2,7 @@
 //!
 //! The message path must not wait for a disk, nor format lines. So a [`Recorder`], the observer,
 //! only puts events into its [`queue`]; the [`WriterThread`] empties it every few milliseconds, and
-//! [`event_encoder`] makes lines of the events: redacted, paired, checksummed. They are written to
+//! [`batch_encoder`] makes lines of the events: redacted, paired, checksummed. They are written to
 //! a [`SegmentStore`], which is a directory. When the writer is too far behind, the relay reads
 //! nothing for a while (`lossless`), or further events are counted and dropped (`lossy`). A
 //! [`Pruner`] deletes old recordings, if configured. `recording` defines the format.
@@ -14,12 +14,11 @@
 //! *One thread for all conversations*: one thread for each, waking fifty times a second, would cost
 //! more than the writing.
 
+mod batch_encoder;
 mod capture;
-mod event_encoder;
 mod folder;
 mod mark;
 mod packer;
-mod pairing;
 mod prune;
 mod queue;
 mod recording_writer;
@@ -28,7 +27,6 @@ mod segment_file;
 mod writer_thread;
 
 pub use capture::{Recorder, RecorderHandle};
-pub use event_encoder::EventEncoder;
 pub use folder::{Folder, file_name_part, marks_path};
 pub use mark::mark;
 pub use prune::{PruneReason, PruneReport, PrunedRecording, Pruner, Retention, prune};

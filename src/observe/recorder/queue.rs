@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use strum::{Display, EnumMessage, IntoStaticStr, VariantArray};
 
-use super::pairing::MessageInfo;
 use crate::metrics::Buckets;
 use jsonrpc::{Frame, Side};
 use panics::SharedMutex;
 use recording::EventKind;
+use recording::encode::MessageInfo;
 use recording::redact::Hits;
 
 /// Frames up to this length are copied. A shared frame keeps the buffer it was read into until it is

@@ -1,7 +1,6 @@
 //! Writes the recording of one conversation: takes the waiting events, encodes them, and writes the
 //! lines. It is called by the writer thread.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
-use super::event_encoder::EventEncoder;
+use super::batch_encoder::BatchEncoder;
 use super::queue::{Batch, OverflowPolicy, Queue, RecorderStats};
 use super::segment::{SegmentStore, SegmentWriter};
 use jsonrpc::Side;
@@ -68,7 +67,7 @@ pub enum RecordingOutcome {
 /// The writer of one conversation.
 pub(super) struct RecordingWriter {
     queue: Arc<Queue>,
-    encoder: EventEncoder,
+    encoder: BatchEncoder,
     segments: SegmentWriter,
     /// The batch that is not being filled.
     spare: Batch,
@@ -92,7 +91,6 @@ impl RecordingWriter {
         let header = Header {
             version: VERSION,
             id: plan.id,
-            segment: 0,
             first: 1,
             began: wall,
             by: concat!("acp-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -104,7 +102,7 @@ impl RecordingWriter {
                 OverflowPolicy::Lossy => "lossy".to_owned(),
             },
             redaction: plan.redactor.describe(),
-            previous: None,
+            ..Header::default()
         };
         let bodies = plan.redactor.mode() <= Mode::Default;
         let mut store = plan.store;
@@ -122,7 +120,7 @@ impl RecordingWriter {
             segments: SegmentWriter::begin(store, header, wait)?,
             on_error: plan.on_error,
             label,
-            encoder: EventEncoder::new(plan.redactor, wall),
+            encoder: BatchEncoder::new(plan.redactor, wall),
             spare: Batch::default(),
             failed: None,
             strict: plan.strict,
@@ -180,13 +178,15 @@ impl RecordingWriter {
         let mut batch = std::mem::take(&mut self.spare);
         let mut entries = std::mem::take(&mut batch.entries);
         let count = entries.len();
-        let mut first = self.encoder.last() + 1;
-        self.encoder.begin_batch(t, unix_micros(SystemTime::now()));
+        let mut first = self.encoder.events.last() + 1;
+        self.encoder
+            .events
+            .check_clock(t, unix_micros(SystemTime::now()));
         for entry in entries.drain(..) {
             self.encoder.add_entry(&batch, entry);
-            if self.encoder.out.len() >= WRITE {
+            if self.encoder.events.out.len() >= WRITE {
                 self.flush(first);
-                first = self.encoder.last() + 1;
+                first = self.encoder.events.last() + 1;
             }
         }
         self.encoder.finish_batch(t, &batch);
@@ -218,9 +218,9 @@ impl RecordingWriter {
 
     fn take_marks(&mut self) {
         for mark in self.segments.marks() {
-            let first = self.encoder.last() + 1;
+            let first = self.encoder.events.last() + 1;
             let t = self.queue.now();
-            self.encoder.add_event(t, EventKind::Mark(mark), None);
+            self.encoder.events.own_event(t, EventKind::Mark(mark));
             self.flush(first);
         }
     }
@@ -247,13 +247,13 @@ impl RecordingWriter {
 
     /// Adds the last line of a segment.
     fn end_segment(&mut self, rotated: bool, why: &str, t: u64) {
-        let first = self.encoder.last() + 1;
+        let first = self.encoder.events.last() + 1;
         let end = EventKind::End {
             rotated,
             reason: why.to_owned(),
             digest: self.segments.digest(),
         };
-        self.encoder.event(t, &end);
+        self.encoder.events.event(t, &end);
         self.write_lines(first);
     }
 
@@ -261,40 +261,40 @@ impl RecordingWriter {
     /// due.
     fn flush(&mut self, first: u64) {
         // The time of the last line, so that later lines may be earlier than now.
-        let t = self.encoder.time();
+        let t = self.encoder.events.time();
         if self.label.is_some()
-            && let Some(client) = first_client(&self.encoder.out)
+            && let Some(client) = first_client(&self.encoder.events.out)
         {
             self.name_files(&client, t);
         }
-        if self.encoder.has_alarm() {
+        if self.encoder.events.has_alarm {
             let released = self.segments.release(t);
             self.check_written(released);
         }
         self.write_lines(first);
         if self.segments.is_full(t) {
             self.end_segment(true, "it is long or old enough", t);
-            let rotated = self.segments.rotate(self.encoder.last() + 1, t);
+            let rotated = self.segments.rotate(self.encoder.events.last() + 1, t);
             self.check_written(rotated);
         }
     }
 
     fn write_lines(&mut self, first: u64) {
-        let hits = self.encoder.take_hits();
+        let hits = std::mem::take(&mut self.encoder.events.hits);
         if self.failed.is_none() {
             let began = Instant::now();
-            match self.segments.write(first, &self.encoder.out) {
+            match self.segments.write(first, &self.encoder.events.out) {
                 Ok(()) => {
-                    let events = (self.encoder.last() + 1).saturating_sub(first);
+                    let events = (self.encoder.events.last() + 1).saturating_sub(first);
                     let took = began.elapsed();
-                    let bytes = self.encoder.out.len();
+                    let bytes = self.encoder.events.out.len();
                     self.queue.stats.add_written(bytes, events, hits, took);
                 }
                 Err(error) => self.fail(&error),
             }
         }
-        self.encoder.out.clear();
-        self.encoder.out.shrink_to(4 * WRITE);
+        self.encoder.events.out.clear();
+        self.encoder.events.out.shrink_to(4 * WRITE);
     }
 
     fn check_written(&mut self, done: io::Result<()>) {
@@ -334,14 +334,4 @@ fn first_client(lines: &[u8]) -> Option<String> {
     Some(name.unwrap_or_default())
 }
 
-impl fmt::Debug for RecordingWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingWriter").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for RecordingPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingPlan").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(RecordingWriter, RecordingPlan);

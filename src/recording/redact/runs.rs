@@ -11,6 +11,7 @@ pub(super) const MAX_JUDGED: usize = 256;
 
 /// The scan of one text. It remembers its position and what it cut out last, so that a text made of
 /// announcing words only takes no longer than others.
+#[derive(Default)]
 pub(super) struct Scan<'a> {
     pub(super) text: &'a [u8],
     /// The text continues elsewhere: a secret at its end may be incomplete.
@@ -65,13 +66,7 @@ impl<'a> Scan<'a> {
         Self {
             text,
             partial,
-            run: 0..0,
-            digit: None,
-            value: 0..0,
-            block_end: 0,
-            base64_end: 0,
-            cookies_end: 0,
-            in_block: false,
+            ..Self::default()
         }
     }
 

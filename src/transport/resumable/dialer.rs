@@ -1,6 +1,5 @@
 //! How the client's end of a link gets its attachments.
 
-use std::fmt;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -337,8 +336,4 @@ fn refused(refusal: Refusal) -> Fault {
     }
 }
 
-impl fmt::Debug for Dialer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialer").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Dialer);

@@ -1,7 +1,6 @@
 //! One end of a resumable link: reads and writes the current attachment, and gets or awaits the next
 //! one.
 
-use std::fmt;
 use std::future::Future as _;
 use std::io;
 use std::mem;
@@ -20,7 +19,7 @@ use super::stats::KeptBytes;
 use super::watchdog::LinkWatchdog;
 use super::wire::{broken, encode, with_header};
 use crate::liveness::Due;
-use crate::{Link, LinkError, Presence, PresenceCallback, StopStep, closing};
+use crate::{Link, LinkError, Presence, PresenceCallback, SinkPoll, StopStep, closing};
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Frame, Limits};
 use link::{Attach, AttachError, CLIENT_DIED, End, Header, LinkState, Received, WINDOW};
@@ -202,7 +201,7 @@ impl LinkEnd {
     }
 
     /// Ready when another message can be sent.
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         for driven in [false, true] {
             if self.failed || self.peer_end.is_some() {
                 return Poll::Ready(Err(LinkError::broken_pipe("writing to the peer")));
@@ -622,13 +621,7 @@ impl LinkEnd {
     }
 }
 
-impl fmt::Debug for LinkEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkEnd")
-            .field("state", &self.state)
-            .finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(LinkEnd(state));
 
 /// What the messages take that the peer has not acknowledged, in bytes.
 fn unacknowledged(state: &LinkState) -> usize {

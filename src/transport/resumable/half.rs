@@ -1,14 +1,14 @@
 //! The halves of a resumable link, which share its end.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::end::LinkEnd;
 use crate::{
-    FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PresenceCallback, StderrCallback,
+    FrameSink, FrameStream, Link, LinkGuard, Peer, PresenceCallback, SinkPoll, StderrCallback,
     forward,
 };
 use jsonrpc::CloseReason;
@@ -48,15 +48,11 @@ impl FrameStream for Half {
 impl FrameSink for Half {
     forward!(self => self.0.lock(); poll_ready, start_send);
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         self.0.lock().poll_flush(cx).map(Ok)
     }
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         self.0.lock().poll_close(cx, why).map(Ok)
     }
 }

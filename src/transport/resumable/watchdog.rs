@@ -3,7 +3,6 @@
 //! It gets a line for each connection of the link: JSON of a [`Lost`], or `null` once the link is
 //! over. If its input ends after another line, this process was killed.
 
-use std::fmt;
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
@@ -32,11 +31,7 @@ pub struct Contact {
     pub(crate) pin: Option<String>,
 }
 
-impl fmt::Debug for Contact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Contact").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Contact);
 
 /// What the process needs to end the link.
 #[derive(Deserialize, Serialize)]

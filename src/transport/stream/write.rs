@@ -14,7 +14,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWrite;
 
 use super::read::Opening;
-use crate::{CloseReason, FrameSink, LinkError};
+use crate::{CloseReason, FrameSink, LinkError, SinkPoll};
 use jsonrpc::Frame;
 use jsonrpc::framing::Framing;
 
@@ -98,7 +98,7 @@ fn failed(source: io::Error) -> LinkError {
 }
 
 impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         self.poll_write_until(cx, HIGH_WATER).map_err(failed)
     }
 
@@ -120,7 +120,7 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         ready!(self.poll_write_until(cx, 0)).map_err(failed)?;
         self.queue.shrink();
         match &mut self.io {
@@ -129,11 +129,7 @@ impl<W: AsyncWrite + Send + Unpin> FrameSink for Writer<W> {
         }
     }
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        _why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, _why: CloseReason) -> SinkPoll {
         ready!(self.poll_flush(cx))?;
         if let Some(io) = &mut self.io {
             let shut = ready!(Pin::new(io).poll_shutdown(cx)).map_err(failed);

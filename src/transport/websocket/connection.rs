@@ -30,7 +30,7 @@ use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use super::byte_stream::{ByteStream, READ_BUFFER};
 use crate::liveness::{Due, Liveness};
-use crate::{CloseReason, LinkError, closing};
+use crate::{CloseReason, LinkError, SinkPoll, closing};
 use jsonrpc::Limits;
 
 /// Longer messages are sent in fragments of this size. 64 KiB of text with what is around it is one
@@ -346,7 +346,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Gives all fragments to the library; ready when the socket has taken enough.
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         loop {
             if self.state != State::Open {
                 return Poll::Ready(Err(failed(Error::ConnectionClosed)));
@@ -363,7 +363,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         ready!(self.poll_ready(cx))?;
         self.is_owed = false;
         ready!(self.stream().poll_flush_unpin(cx)).map_err(failed)?;
@@ -377,11 +377,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn poll_close(
-        &mut self,
-        why: CloseReason,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_close(&mut self, why: CloseReason, cx: &mut Context<'_>) -> SinkPoll {
         if self.closing.is_none() {
             if self.state == State::Open {
                 let flushed = ready!(self.poll_flush(cx));

@@ -123,11 +123,7 @@ fn check(fields: &HeaderMap, key: &str, offered: Option<&str>) -> Result<bool, &
     Ok(is_chosen)
 }
 
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Opened);
 
 fn refused(to: &Endpoint, refusal: ServerRefusal) -> OpenError {
     let (kind, remedy) = match refusal.status {

@@ -26,7 +26,7 @@ use crate::http::client::HttpClient;
 use crate::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
 use crate::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
-    Links, OpenError, OpenErrorKind, Peer, Setup, forward,
+    Links, OpenError, OpenErrorKind, Peer, Setup, SinkPoll, forward,
 };
 use jsonrpc::framing::{Decoded, Decoder, Framing};
 use jsonrpc::{Frame, Limits, is_json};
@@ -307,11 +307,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> FrameSink for Half<S> {
         }
     }
 
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         self.connection.lock().poll_close(why, cx)
     }
 }

@@ -21,7 +21,7 @@ use crate::http::client::HttpClient;
 use crate::http::queue::{Queue, Receiver};
 use crate::{
     CloseReason, Endpoint, FrameSink, HttpEndpoint, Link, LinkError, LinkGuard, OpenError,
-    OpenErrorKind, Peer, Setup, forward, open_error,
+    OpenErrorKind, Peer, Setup, SinkPoll, forward, open_error,
 };
 use jsonrpc::Frame;
 
@@ -175,7 +175,7 @@ impl Lanes {
 }
 
 impl FrameSink for Sender {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         // Which lane the next message takes is not known yet, nor is its size.
         let ordered = ready!(self.lanes.ordered.poll_room(cx, 0));
         let answers = ready!(self.lanes.answers.poll_room(cx, 0));
@@ -202,11 +202,7 @@ impl FrameSink for Sender {
     forward!(self => (); poll_flush);
 
     /// Ends both lanes, then waits until their messages are posted and the connection is deleted.
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        _why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, _why: CloseReason) -> SinkPoll {
         self.lanes.end();
         self.no_more.cancel();
         if !self.task.is_finished() {

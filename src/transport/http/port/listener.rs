@@ -5,7 +5,6 @@
 //! have ended: a client may need another socket to answer a request of the agent.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -86,11 +85,7 @@ pub struct Bound {
     arrivals: mpsc::Receiver<IncomingLink>,
 }
 
-impl fmt::Debug for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Bound);
 
 /// A port with its services.
 struct HttpListener {

@@ -1,7 +1,6 @@
 //! What all handlers of a port share: its address, the queue of new clients, and its rules, which
 //! can change while it runs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -49,17 +48,7 @@ pub struct Rules {
     pub front: HttpOptions,
 }
 
-impl fmt::Debug for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Port").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Rules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").finish_non_exhaustive()
-    }
-}
+jsonrpc::opaque_debug!(Port, Rules);
 
 impl Port {
     /// Whether the port is on the loopback interface or on the network.

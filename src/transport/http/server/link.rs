@@ -9,7 +9,7 @@ use super::connection::{Connection, Connections, StreamMode};
 use super::streams::CONNECTION;
 use crate::http::port::caller::AuthenticatedClient;
 use crate::http::queue::Receiver;
-use crate::{FrameSink, Link, LinkError, Peer, forward};
+use crate::{FrameSink, Link, LinkError, Peer, SinkPoll, forward};
 use jsonrpc::{CloseReason, Frame, Scanned, scan};
 
 /// Sends messages to the client.
@@ -37,7 +37,7 @@ pub(super) fn link(
 }
 
 impl FrameSink for Sender {
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LinkError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> SinkPoll {
         let mut state = self.connection.state();
         if state.is_gone {
             return Poll::Ready(Err(LinkError::broken_pipe("writing to the client")));
@@ -84,11 +84,7 @@ impl FrameSink for Sender {
     forward!(self => (); poll_flush);
 
     /// Waits until the client has read all queued messages and the streams have ended.
-    fn poll_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        why: CloseReason,
-    ) -> Poll<Result<(), LinkError>> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, why: CloseReason) -> SinkPoll {
         let mut state = self.connection.state();
         if state.is_gone {
             return Poll::Ready(Ok(()));

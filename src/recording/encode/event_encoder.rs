@@ -4,15 +4,13 @@
 //! went wrong. It does no I/O and reads no clock.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::pairing::{AnswerAt, MessageInfo, Request, RequestTable};
-use super::queue::{Batch, Entry, Item, Origin, Run};
+use crate::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
+use crate::write::{self, FrameInfo, Stamp};
+use crate::{EventKind, Payload, patch};
 use jsonrpc::{Id, Kind, Limits, Scanned, Side, is_json, scan_text};
-use recording::redact::{HitKind, Hits, Mode, RedactFlows, Redactor};
-use recording::write::{self, FrameInfo, Stamp};
-use recording::{EventKind, Passed, Payload, patch};
 
 /// The longest frame from which a patch is made.
 const MAX_PATCHED: usize = 256 << 10;
@@ -36,16 +34,23 @@ pub struct EventEncoder {
     t: u64,
     /// The wall clock at the beginning of the recording, corrected by its present value.
     began: u64,
-    /// The events of the received frames that may still be referenced, and the number of the first
-    /// of them among the received frames.
-    received: VecDeque<u64>,
-    first: u64,
-    /// Something went wrong in the conversation.
-    has_alarm: bool,
-    /// What was redacted since the last call of `take_hits`.
-    hits: Hits,
+    /// Something has gone wrong in the conversation that a recording would explain.
+    pub has_alarm: bool,
+    /// The reasons and counts of redactions.
+    pub hits: Hits,
     /// The encoded lines.
     pub out: Vec<u8>,
+}
+
+/// The frame that another one was made from.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameSource<'a> {
+    /// Its event, if that is known.
+    pub event: Option<u64>,
+    /// Its text.
+    pub frame: &'a [u8],
+    /// The rules that changed it.
+    pub rules: &'a [String],
 }
 
 impl EventEncoder {
@@ -60,17 +65,10 @@ impl EventEncoder {
             n: 0,
             t: 0,
             began,
-            received: VecDeque::new(),
-            first: 0,
             has_alarm: false,
             hits: Hits::default(),
             out: Vec::new(),
         }
-    }
-
-    /// The reasons and counts of redactions since the last call.
-    pub(super) fn take_hits(&mut self) -> Hits {
-        std::mem::take(&mut self.hits)
     }
 
     /// The number of the last event.
@@ -80,35 +78,18 @@ impl EventEncoder {
     }
 
     /// The time of the last event.
-    pub(super) const fn time(&self) -> u64 {
+    #[must_use]
+    pub const fn time(&self) -> u64 {
         self.t
     }
 
-    /// Whether something has gone wrong that a recording would explain.
-    pub(super) const fn has_alarm(&self) -> bool {
-        self.has_alarm
-    }
-
-    /// Begins a batch that was taken at `t`, when the wall clock was `w`.
-    pub(super) fn begin_batch(&mut self, t: u64, w: u64) {
+    /// Adds an event if the wall clock, which is `w` at `t`, has jumped.
+    pub fn check_clock(&mut self, t: u64, w: u64) {
         let should = self.began + t;
         if w.abs_diff(should) > CLOCK_JUMP {
             let jump = i64::try_from(i128::from(w) - i128::from(should)).unwrap_or(0);
             self.event(self.t, &EventKind::Clock { jump });
             self.began = w.saturating_sub(t);
-        }
-    }
-
-    /// Adds what follows the last entry of a batch that was taken at `t`.
-    pub(super) fn finish_batch(&mut self, t: u64, batch: &Batch) {
-        for to in [Side::Client, Side::Agent] {
-            if let Some(run) = batch.forwarded[to as usize] {
-                self.add_forwarded(t, to, run);
-            }
-        }
-        while self.first < batch.oldest && !self.received.is_empty() {
-            self.received.pop_front();
-            self.first += 1;
         }
     }
 
@@ -118,44 +99,8 @@ impl EventEncoder {
         write::event(&mut self.out, stamp, what);
     }
 
-    /// Adds a frame that another program has captured at `edge`, and returns its number.
-    pub fn add_captured(&mut self, t: u64, edge: Side, to: Side, text: &[u8]) -> u64 {
-        self.add_frame(t, edge, to, None, None, text);
-        self.n
-    }
-
-    /// Adds an entry of a batch.
-    pub(super) fn add_entry(&mut self, batch: &Batch, entry: Entry) {
-        let Entry { at, item } = entry;
-        match item {
-            Item::Received(from, frame, info) => {
-                self.add_frame(at, from, from.other(), None, info, batch.frame(&frame));
-                self.received.push_back(self.n);
-            }
-            Item::Sent(to, origin, frame) => {
-                self.add_frame(at, to, to, origin.as_deref(), None, batch.frame(&frame));
-            }
-            Item::Forwarded(to, run) => self.add_forwarded(at, to, run),
-            Item::Event(what, cause) => self.add_event(at, *what, cause),
-        }
-    }
-
-    fn add_forwarded(&mut self, t: u64, to: Side, run: Run) {
-        let (Some(first), Some(last)) = (self.event_number(run.first), self.event_number(run.last))
-        else {
-            return;
-        };
-        let passed = Passed {
-            to,
-            first,
-            last,
-            count: run.count,
-        };
-        self.event(t, &EventKind::Passed(passed));
-    }
-
     /// Adds an event, without the secrets in it.
-    pub(super) fn add_event(&mut self, t: u64, mut what: EventKind, cause: Option<u64>) {
+    pub fn own_event(&mut self, t: u64, mut what: EventKind) {
         match &mut what {
             EventKind::Stderr(body) => {
                 let (clean, redacted) = self.redactor.payload(body);
@@ -164,7 +109,7 @@ impl EventEncoder {
                     self.hits.add_one(self.redactor.text_rule());
                 }
             }
-            EventKind::Note { name, source, .. } => {
+            EventKind::Note { name, .. } => {
                 if name == REFUSED {
                     self.requests.refuse();
                 }
@@ -177,7 +122,6 @@ impl EventEncoder {
                         | "link_status"
                         | "held_update"
                 );
-                *source = cause.and_then(|cause| self.event_number(cause));
             }
             EventKind::Process { event, detail } => {
                 self.has_alarm |= event == "signal" || (event == "exit" && detail != "exit code 0");
@@ -195,25 +139,38 @@ impl EventEncoder {
         self.event(t, &what);
     }
 
-    /// Adds a frame, with the facts that are known.
-    fn add_frame(
+    /// Adds a frame that was seen at `hop`, with the facts that are known; returns its number.
+    pub fn frame(
         &mut self,
         t: u64,
         hop: Side,
         to: Side,
-        origin: Option<&Origin>,
+        origin: Option<FrameSource<'_>>,
         info: Option<MessageInfo>,
         text: &[u8],
-    ) {
+    ) -> u64 {
         let stamp = self.stamp(t);
         let mut facts = FrameInfo::new(hop, to);
         if let Some(origin) = origin {
-            facts.source = self.event_number(origin.n);
-            facts.rules = &origin.rules;
+            facts.source = origin.event;
+            facts.rules = origin.rules;
         }
-        let Some(info) = info.or_else(|| self.message_info(text)) else {
-            return self.add_non_message(stamp, facts, text);
-        };
+        match info.or_else(|| self.message_info(text)) {
+            Some(info) => self.add_message(stamp, facts, origin, info, text),
+            None => self.add_non_message(stamp, facts, text),
+        }
+        stamp.n
+    }
+
+    fn add_message(
+        &mut self,
+        stamp: Stamp,
+        facts: FrameInfo<'_>,
+        origin: Option<FrameSource<'_>>,
+        info: MessageInfo,
+        text: &[u8],
+    ) {
+        let (mut facts, hop, to) = (facts, facts.edge, facts.to);
         // The id before redaction.
         let id = Id::at(info.id, text);
         let request = match info.kind {
@@ -274,7 +231,7 @@ impl EventEncoder {
         }
         let meta = self.redactor.mode() == Mode::Meta;
         let patch = match origin {
-            Some(origin) if !meta => self.patch_from(origin.frame.as_bytes(), method, text),
+            Some(origin) if !meta => self.patch_from(origin.frame, method, text),
             _ => None,
         };
         facts.patch = patch.as_deref();
@@ -339,12 +296,6 @@ impl EventEncoder {
         let patch = patch::between(&from, &serde_json::from_slice(to).ok()?);
         let patch = patch.to_string().into_bytes();
         (patch.len() <= to.len().max(1 << 10)).then_some(patch)
-    }
-
-    /// The event of the received frame with this number.
-    fn event_number(&self, received: u64) -> Option<u64> {
-        let at = usize::try_from(received.checked_sub(self.first)?).ok()?;
-        self.received.get(at).copied()
     }
 
     fn stamp(&mut self, t: u64) -> Stamp {

@@ -36,7 +36,7 @@ pub(super) enum AnswerAt {
 
 /// The facts of a message, as positions in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MessageInfo {
+pub struct MessageInfo {
     pub(super) kind: Kind,
     pub(super) id: Option<Span>,
     pub(super) method: Option<Span>,
@@ -148,7 +148,8 @@ impl RequestTable {
 
 impl MessageInfo {
     /// The facts of a message.
-    pub(super) fn of(envelope: &Envelope, text: &[u8]) -> Self {
+    #[must_use]
+    pub fn of(envelope: &Envelope, text: &[u8]) -> Self {
         const NAME: &str = "sessionId";
         let value = match (&envelope.index, envelope.body) {
             (Some(index), _) => {
