@@ -57,6 +57,7 @@ pub(super) fn render(
         ];
         let mut entry = vec![row(columns, cells)];
         entry.extend(SIDES.iter().filter_map(|side| away(one, side)));
+        entry.extend(list(&one["silent"]).iter().map(silent));
         let left = rows.len() - at;
         if lines.len() + entry.len() + usize::from(left > 1) > most {
             lines.push(format!("… and {left} more"));
@@ -77,6 +78,13 @@ fn away(one: &Value, side: &str) -> Option<String> {
     Some(format!(
         "     the {side} has been disconnected for {since}; {waits} wait for it"
     ))
+}
+
+/// A request whose answer has not come for long.
+fn silent(one: &Value) -> String {
+    let (side, method, lasts) = (&one["side"], &one["method"], span(&one["seconds"]));
+    let (side, method) = (text(side), text(method));
+    format!("     the {side} has sent nothing for {lasts} and owes the answer to {method}")
 }
 
 /// The totals of a conversation, or its rates since an earlier status. A new one did all of it since
@@ -206,6 +214,9 @@ mod tests {
                     "messages_from": {"client": messages * number, "agent": 2_000_000},
                     "bytes_from": {"client": 10, "agent": 20_000_000},
                     "away": {"client": away, "agent": null},
+                    "silent": (number == 1).then(|| {
+                        json!([{"side": "agent", "method": "session/prompt", "seconds": 301}])
+                    }),
                 })
             };
             json!({
@@ -220,10 +231,18 @@ mod tests {
             .lines()
             .skip(6)
             .map(|row| row.split_whitespace().next());
-        let rows = ["3", "2", "the", "1"].map(Some);
+        let rows = ["3", "2", "the", "1", "the"].map(Some);
         assert_eq!(first.collect::<Vec<_>>(), rows);
         let away = "the client has been disconnected for 1m01s; 20 KiB wait for it";
-        for part in [" 15 ", "30 messages/s", "1d01h", "1 disconnected", away] {
+        let silent = "the agent has sent nothing for 5m01s and owes the answer to session/prompt";
+        for part in [
+            " 15 ",
+            "30 messages/s",
+            "1d01h",
+            "1 disconnected",
+            away,
+            silent,
+        ] {
             assert!(text.contains(part), "{text}");
         }
         let all = status(500, 1);

@@ -16,8 +16,9 @@
 //! apart and collects their answers.
 //!
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
-//! and with which errors. `link_status` reports outages to the client, and `cancelled` answers what
-//! it has cancelled meanwhile. `note` is what happened besides. `summary`, with `known_values`,
+//! and with which errors. `link_status` reports outages to the client. `cancelled` answers what it has
+//! cancelled and a side does not end, with `own_answers`; `silence` tells and ends requests whose
+//! answers do not come, with `silence_state`. `note` is what happened besides. `summary`, with `known_values`,
 //! `tokens` and `trace_context`, describes messages for observers. `rejected` handles what cannot
 //! be passed on, `salvage` finds messages in it, and `non_json` keeps what an
 //! agent prints. [`offline`] runs a conversation whose messages are in a file.
@@ -62,12 +63,15 @@ mod non_json;
 mod note;
 pub mod offline;
 mod outbox;
+mod own_answers;
 mod receive;
 mod rejected;
 mod salvage;
 mod send;
 mod shutdown;
 mod shutdown_state;
+mod silence;
+mod silence_state;
 mod state;
 mod summary;
 mod tokens;
@@ -81,10 +85,12 @@ pub use dialect::versions::V2_DIALECT;
 pub use dialect::{DialectEvent, FiredRule};
 pub use dialect_options::{DialectChoice, DialectOptions};
 pub use known_values::{Method, PermissionOutcome, StopReason, ToolKind, ToolStatus};
+pub use link_status::wants_status;
 pub use non_json::LogRedaction;
 pub use note::Note;
 pub use outbox::{Command, Needs, Outbox};
 pub use shutdown_state::Cause;
+pub use silence_state::SilentRequest;
 pub use state::{Conversation, LinkTraits};
 pub use summary::{Content, MessageSummary, SessionHash, Topic, TraceAssigner};
 pub use tokens::{TokenKind, Tokens};

@@ -23,12 +23,22 @@ pub(super) struct LinkStatus {
     is_told: bool,
 }
 
+/// Whether a client asks for notices of the relay by these parameters of its `initialize`.
+#[must_use]
+pub fn wants_status(params: &[u8]) -> bool {
+    let mut path = CAPABILITY.iter();
+    path.try_fold(params, |object, name| member(object, name)) == Some(b"true")
+}
+
 impl LinkStatus {
     /// Reads the parameters of the client's `initialize`.
     pub(super) fn read_capability(&mut self, params: &[u8]) {
-        let mut path = CAPABILITY.iter();
-        let asked = path.try_fold(params, |object, name| member(object, name));
-        self.is_wanted = asked == Some(b"true");
+        self.is_wanted = wants_status(params);
+    }
+
+    /// Whether the client has asked for notices of the relay.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
     /// Since when the connection is lost.

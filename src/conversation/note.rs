@@ -3,6 +3,8 @@
 //! Everything that the conversation drops, refuses or creates is noted: each note is counted under
 //! its name and logged with its text.
 
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use dialect::{DialectEvent, FiredRule, MethodName};
@@ -204,13 +206,55 @@ pub enum Note {
         /// Why, for users.
         why: &'static str,
     },
-    /// A prompt that the client had cancelled was answered in place of an agent that is out of reach.
+    /// A prompt that the client had cancelled, or a permission of such a turn, was answered in place
+    /// of the side that did not.
     #[error(
-        "answered a prompt that the client had cancelled (id {}): the agent is out of reach",
-        .id.as_id()
+        "answered a request of the {to} as cancelled (id {}), because the {} did not",
+        .id.as_id(), .to.other()
     )]
     Cancelled {
+        /// The side that sent the request.
+        to: Side,
         /// The id.
+        id: IdBuf,
+    },
+    /// A request has been open for long, and the side that owes the answer has sent nothing.
+    #[error(
+        "the {side} has sent nothing for {} s and owes the answer to {method}{}",
+        .after.as_secs(), hint(*.side, .method)
+    )]
+    Silent {
+        /// The side that owes the answer.
+        side: Side,
+        /// The method of the request, as spelled.
+        method: String,
+        /// For how long.
+        after: Duration,
+    },
+    /// A side that was silent has sent something.
+    #[error("the {side} has sent something again, after {} s", .after.as_secs())]
+    Heard {
+        /// Which one.
+        side: Side,
+        /// For how long it had sent nothing.
+        after: Duration,
+    },
+    /// A request was ended because the side that owes the answer was silent.
+    #[error("ended {method}, because the {side} was silent (--limit {limit})")]
+    GaveUp {
+        /// The side that owes the answer.
+        side: Side,
+        /// The method of the request, as spelled.
+        method: String,
+        /// The limit that says so.
+        limit: &'static str,
+    },
+    /// An answer that the relay had given in place of that side was dropped.
+    #[error("dropped a late answer of the {from} (id {}): the relay had answered for it", .id.as_id())]
+    LateAnswer {
+        /// The side that sent it.
+        from: Side,
+        /// Its id.
         id: IdBuf,
     },
     /// The agent is being stopped, by this signal.
@@ -235,7 +279,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 26] = [
+    pub const NAMES: [&'static str; 30] = [
         "stray_line",
         "refused",
         "batch",
@@ -262,6 +306,10 @@ impl Note {
         "salvaged",
         "too_long",
         "cancelled_for_peer",
+        "late_answer",
+        "silent",
+        "heard",
+        "gave_up",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -294,7 +342,29 @@ impl Note {
             Self::Salvaged { .. } => 23,
             Self::TooLong { .. } => 24,
             Self::Cancelled { .. } => 25,
+            Self::LateAnswer { .. } => 26,
+            Self::Silent { .. } => 27,
+            Self::Heard { .. } => 28,
+            Self::GaveUp { .. } => 29,
         }
+    }
+}
+
+/// Why a side may be silent.
+fn hint(side: Side, method: &str) -> &'static str {
+    match (side, method) {
+        (Side::Client, "session/request_permission") => {
+            "; the question may be hidden in the editor"
+        }
+        (Side::Client, _) => "",
+        (_, "initialize") => "; it may be installing itself, or not be in its ACP mode",
+        (_, "session/prompt") => {
+            "; the service of its model may not answer, and cancelling ends the turn"
+        }
+        (_, "session/new" | "session/load" | "session/resume" | "session/fork") => {
+            "; an MCP server may not start, or its service may not answer"
+        }
+        _ => "",
     }
 }
 

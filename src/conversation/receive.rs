@@ -7,11 +7,10 @@ use smallvec::SmallVec;
 
 use super::non_json::is_stray;
 use super::state::{Conversation, OpenRequest};
-use super::summary::SessionHash;
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Envelope, Frame, Id, Kind, Rejected, Scanned, Side, scan};
+use jsonrpc::{Envelope, Frame, Id, Kind, Rejected, Scanned, Side, named_session, scan};
 
 impl Conversation {
     /// Handles a frame that `from` has sent.
@@ -20,6 +19,10 @@ impl Conversation {
     /// as calls it costs a message of 160 bytes a tenth more.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
         self.now = now;
+        self.heard[from as usize] = now;
+        if self.silence.is_told(from) {
+            self.end_silence(from, out);
+        }
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         if self.salvage.cut[from as usize].is_some() {
@@ -160,7 +163,7 @@ impl Conversation {
             MessageSummary::of_call(from, &frame, envelope, self.now)
                 .traced(&frame, envelope, traces)
         });
-        if from == Side::Client && !self.links.agent_is_child {
+        if from == Side::Client {
             self.note_cancel(&frame, envelope, out);
         }
         self.pass_on(from.other(), frame, envelope, None, out);
@@ -207,7 +210,18 @@ impl Conversation {
             return;
         }
         let topic = summary.as_ref().map(|summary| summary.topic);
-        let is_held = from == Side::Client && self.awaits_exit();
+        let session = match method {
+            b"session/prompt"
+            | b"session/request_permission"
+            | b"session/load"
+            | b"session/resume"
+            | b"terminal/create"
+            | b"terminal/release" => named_session(&frame, envelope).map(Box::from),
+            _ => None,
+        };
+        let prompted = session.clone().filter(|_| method == b"session/prompt");
+        let waits = from == Side::Client && self.own_answers.holds(id, prompted.as_deref());
+        let is_held = waits || from == Side::Client && self.awaits_exit();
         let open = OpenRequest {
             method: SmallVec::from_slice(method),
             topic: topic.unwrap_or_default(),
@@ -215,14 +229,15 @@ impl Conversation {
             is_unsent: is_held,
             offered: None,
             namesake: None,
-            session: match *method == *b"session/prompt" {
-                true => SessionHash::named(&frame, envelope).unwrap_or_default(),
-                false => SessionHash::default(),
-            },
+            session,
             cancelled: None,
         };
-        let refused = match self.pending[from as usize].insert(id, open) {
-            Ok(()) if is_held => return out.extend_summaries(summary),
+        let inserted = match from == Side::Agent && self.own_answers.is_owed(to, id) {
+            true => Err(Rejected::Reused),
+            false => self.pending[from as usize].insert(id, open),
+        };
+        let refused = match inserted {
+            Ok(()) if is_held && !waits => return out.extend_summaries(summary),
             Ok(()) => {
                 match from {
                     Side::Client => self.note_session(&frame, envelope, out),
@@ -231,6 +246,11 @@ impl Conversation {
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
                 out.extend_summaries(summary);
                 let (frame, envelope) = marked.unwrap_or((frame, *envelope));
+                if waits {
+                    let id = envelope.id(&frame).to_owned();
+                    return self.own_answers.hold(id, prompted, frame, self.now);
+                }
+                self.watch_request(to, envelope.raw_method(&frame));
                 return self.pass_on(to, frame, &envelope, None, out);
             }
             Err(refused) => refused,
@@ -272,9 +292,12 @@ impl Conversation {
     fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         let id = envelope.id(&frame);
-        if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
+        if self.own_answers.is_owed(from, id) {
+            self.take_late_answer(from, id, out);
+        } else if let Some((original_id, answered)) = self.pending[to as usize].remove(id) {
             self.unmatched[from as usize] = 0;
             self.agent_answered |= from == Side::Agent;
+            self.note_resumed(to, &answered, envelope.kind == Kind::Result);
             if envelope.kind == Kind::Result {
                 self.remember_answer(to, &frame, envelope);
             }

@@ -72,6 +72,7 @@ impl Conversation {
             self.shutdown.deadline,
             self.link_status.due(),
             self.cancelled_due(),
+            self.silence_due(),
             self.dialects.deadline(),
             self.early.until,
             self.salvage_due(),
@@ -220,9 +221,15 @@ impl Conversation {
     /// over the next one.
     pub fn handle_agent_away(&mut self, since: Option<Instant>, now: Instant, out: &mut Outbox) {
         self.now = now;
+        let is_back = since.is_none();
         if let Some(since) = self.link_status.update(since, now) {
             self.tell_status(false, since, out);
         }
+        if is_back {
+            self.heard[Side::Agent as usize] = now;
+            self.note_agent_back();
+        }
+        self.reschedule_cancelled(out);
     }
 
     fn tell_status(&mut self, is_lost: bool, since: Duration, out: &mut Outbox) {
@@ -239,7 +246,8 @@ impl Conversation {
             self.tell_status(true, since, out);
         }
         self.dialects.set_time(now);
-        self.answer_cancelled(out);
+        self.expire_silence(out);
+        self.expire_cancelled(out);
         self.expire_version_timers(out);
         self.settle_updates(out);
         self.expire_updates(out);

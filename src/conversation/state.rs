@@ -11,7 +11,9 @@ use super::claims_state::Claims;
 use super::dialect_options::DialectOptions;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput};
+use super::own_answers::OwnAnswers;
 use super::shutdown_state::Shutdown;
+use super::silence_state::Silence;
 use super::summary::{SessionHash, Topic, TraceAssigner};
 use jsonrpc::{Frame, IdBuf, Limits, PendingRequests, Scanner, Side};
 use policy::MessagePolicy;
@@ -27,6 +29,12 @@ pub struct Conversation {
     pub(super) scanners: [Scanner; 2],
     /// Open requests, by the side that sent them.
     pub(super) pending: [PendingRequests<OpenRequest>; 2],
+    /// Requests that the relay has answered in place of a side.
+    pub(super) own_answers: OwnAnswers,
+    /// When each side was last heard.
+    pub(super) heard: [Instant; 2],
+    /// Requests whose answers do not come.
+    pub(super) silence: Silence,
     pub(super) shutdown: Shutdown,
     pub(super) link_status: LinkStatus,
     pub(super) dialects: DialectOptions,
@@ -82,10 +90,10 @@ pub(super) struct OpenRequest {
     pub(super) offered: Option<(Frame, Instant)>,
     /// An answer with the same id that was meanwhile sent to the side that owes this one's.
     pub(super) namesake: Option<Frame>,
-    /// The session of a prompt.
-    pub(super) session: SessionHash,
-    /// The client has cancelled it.
-    pub(super) cancelled: Option<Cancelled>,
+    /// The session that a prompt, a permission, or a request about a terminal is of, or that is loaded.
+    pub(super) session: Option<Box<str>>,
+    /// The client has cancelled it, and when.
+    pub(super) cancelled: Option<(Cancelled, Instant)>,
 }
 
 /// How the client has cancelled a request.
@@ -95,6 +103,8 @@ pub(super) enum Cancelled {
     Turn,
     /// This request, by `$/cancel_request`.
     Request,
+    /// The turn that a permission of the agent belongs to.
+    Question,
 }
 
 /// The properties of the two links. By default they are network connections, both of whose
@@ -163,6 +173,9 @@ impl Conversation {
             now,
             pending: [(); 2].map(|()| PendingRequests::new(limits.in_flight)),
             scanners: [(); 2].map(|()| Scanner::new(Arc::clone(&limits))),
+            own_answers: OwnAnswers::default(),
+            heard: [now; 2],
+            silence: Silence::new(now),
             limits,
             links,
             shutdown: Shutdown::default(),

@@ -103,6 +103,15 @@ limits! {
     /// `session/new` or `session/fork`; after it, or beyond `queue-frames` or `queue-bytes`: passed on
     /// before the answer; 0s: never held
     hold_updates: Time = Duration::from_secs(60), in DAY;
+    /// for the agent to end a turn after `session/cancel`, and again after each of its messages, two
+    /// minutes at most; after it: the prompt is answered as cancelled in its place; 0s: never
+    cancel_grace: Time = Duration::from_secs(30), in DAY;
+    /// for an agent that owes the answer to `initialize`, `session/new`, `load`, `resume`, `fork` or
+    /// `list` to send anything; after it: error -32055 in its place; 0s: never
+    handshake_silence: Time = Duration::ZERO, in DAY;
+    /// for an agent to send anything during a turn in which it waits for nobody; after it: the turn is
+    /// cancelled; 0s: never
+    turn_silence: Time = Duration::ZERO, in DAY;
     /// open requests of one side; beyond it: error -32053
     in_flight: Count = 1 << 14, in ANY;
     /// consecutive lines that are not JSON, and responses that match no request; at it: the agent is

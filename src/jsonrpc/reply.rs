@@ -292,6 +292,12 @@ pub fn cancelled_turn_for_peer(id: Id<'_>) -> Frame {
     answer(id, "result", body)
 }
 
+/// The answer to a permission of a turn that the client has cancelled, in place of the client.
+#[must_use]
+pub fn cancelled_permission(id: Id<'_>) -> Frame {
+    answer(id, "result", br#"{"outcome":{"outcome":"cancelled"}}"#)
+}
+
 /// The answer to a prompt of a replayed agent that the client has cancelled.
 #[must_use]
 pub fn cancelled_turn(id: Id<'_>) -> Frame {
@@ -333,6 +339,39 @@ pub fn link_status(is_lost: bool, since: Duration) -> Frame {
     let params = json!({ "link": link, "detail": detail, "sinceMs": since });
     let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
     Frame::from(status.to_string())
+}
+
+/// The notification that `side` has owed the answer to a request for so long and sends nothing.
+#[must_use]
+pub fn silent(side: Side, method: &str, session: Option<&str>, since: Duration) -> Frame {
+    let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let detail = format!("the {side} has sent nothing for {} s", since / 1000);
+    let mut silent = json!({ "method": method, "sinceMs": since });
+    if let Some(session) = session {
+        silent["sessionId"] = session.into();
+    }
+    let params = json!({ "silent": silent, "detail": detail });
+    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
+    Frame::from(status.to_string())
+}
+
+/// The notification that a turn of an earlier connection of the client has ended.
+#[must_use]
+pub fn turn_ended(session: &str, reason: Option<&str>) -> Frame {
+    let mut params = json!({ "turn": "ended", "sessionId": session });
+    if let Some(reason) = reason {
+        params["stopReason"] = reason.into();
+    }
+    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
+    Frame::from(status.to_string())
+}
+
+/// The notification that cancels the turn of a session.
+#[must_use]
+pub fn cancel_session(session: &str) -> Frame {
+    let params = json!({ "sessionId": session });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params });
+    Frame::from(cancel.to_string())
 }
 
 /// Reads a notice that the agent has exited; `None` for every other message.

@@ -103,6 +103,8 @@ const fn is_expected(note: &Note) -> bool {
         | Note::Recognised { .. }
         | Note::Adjusted { .. }
         | Note::LinkStatus { .. }
+        | Note::LateAnswer { .. }
+        | Note::Heard { .. }
         | Note::HeldUpdate => true,
         Note::Dialect { what, .. } => matches!(
             what,

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use conversation::{Cause, MessageSummary, Needs, Note};
+use conversation::{Cause, MessageSummary, Needs, Note, SilentRequest};
 use jsonrpc::{Envelope, Frame, Side};
 
 /// Something that happened in a conversation.
@@ -38,6 +38,8 @@ pub enum Event<'a> {
     /// The connection of the client and of the agent is lost, since then, or there is one; and so
     /// many bytes wait for the next one.
     Away([Option<(Instant, usize)>; 2]),
+    /// The requests whose answers have not come for long.
+    Silent(&'a [SilentRequest]),
     /// The conversation has ended.
     Ended(&'a Cause, Instant),
 }

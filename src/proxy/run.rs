@@ -198,6 +198,8 @@ impl RelayLoop {
             let away = sides.map(|side| self.holds[side as usize].away());
             let away = away.map(|away| away.map(|(since, bytes)| (since.into_std(), bytes)));
             self.observers.on_event(&Event::Away(away));
+            let silent = self.conversation.silent_requests();
+            self.observers.on_event(&Event::Silent(silent));
         }
         self.observers.flush();
         end
@@ -542,6 +544,10 @@ impl RelayLoop {
         let hold = &self.holds[Side::Client as usize];
         let state = (hold.away().is_some(), hold.unacknowledged());
         let has_changed = state != mem::replace(&mut self.client_state, state);
+        if has_changed {
+            let now = Instant::now().into_std();
+            self.conversation.set_client_away(state.0, now);
+        }
         if !self.client_is_awaited() || has_changed {
             self.client_deadline = None;
         }

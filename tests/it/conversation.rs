@@ -104,6 +104,9 @@ impl Stage {
             queue_frames: number("queue-frames ", usual.queue_frames),
             queue_bytes: number("queue-bytes ", usual.queue_bytes),
             hold_updates: Duration::from_secs(number("hold-updates ", 60) as u64),
+            cancel_grace: Duration::from_secs(number("cancel-grace ", 30) as u64),
+            handshake_silence: Duration::from_secs(number("handshake-silence ", 0) as u64),
+            turn_silence: Duration::from_secs(number("turn-silence ", 0) as u64),
             ..usual
         };
         let traits = LinkTraits {

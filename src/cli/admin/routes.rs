@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use auth::origin::OriginPolicy;
+use conversation::Method;
+use jsonrpc::Side;
 use observe::metrics::{AdminRefusal, ConversationStats, Metrics};
 use panics::{self, Place};
 use viewer::{self, Viewer, ViewerAccess};
@@ -154,6 +156,7 @@ fn status_text(shared: &Shared) -> String {
     let away = |away: Option<(Duration, usize)>| {
         away.map(|(since, bytes)| json!({"seconds": since.as_secs_f64(), "waiting_bytes": bytes}))
     };
+    let silent = |(side, method, lasts): &(Side, Method, Duration)| json!({"side": side.to_string(), "method": method.name(), "seconds": lasts.as_secs_f64()});
     let conversation = |one: &ConversationStats| {
         let [client, agent] = one.away.map(away);
         json!({
@@ -170,6 +173,8 @@ fn status_text(shared: &Shared) -> String {
             "notes": one.notes,
             // Whose connection is lost, since when, and what waits for the next one.
             "away": {"client": client, "agent": agent},
+            // What a side owes the answer to and has sent nothing for long.
+            "silent": one.silent.iter().map(silent).collect::<Vec<_>>(),
         })
     };
     let connections: Vec<_> = metrics.open(now).iter().map(conversation).collect();

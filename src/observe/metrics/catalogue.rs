@@ -100,6 +100,7 @@ catalogue! {
         durations: Histogram "acp_relay_request_duration_seconds" [dir: DIRECTIONS, method: Method::NAMES, outcome: OUTCOMES] "From a request to its peer's answer."
             [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 60., 600., 3600.];
         in_flight: Gauge "acp_relay_requests_in_flight" [dir: DIRECTIONS, method: Method::NAMES] "Requests that await their answer.";
+        silent: Gauge "acp_relay_silent_requests" [dir: DIRECTIONS, method: Method::NAMES] "Requests that await the answer of a side that has sent nothing for long.";
         processing: Histogram "acp_relay_processing_duration_seconds" [dir: DIRECTIONS, translated: TRANSLATED] "Time from receiving a message until it is ready to be sent to the other side; messages that were read together count with their mean."
             [0.000_001, 0.000_002_5, 0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.001, 0.005, 0.025, 0.1];
         permissions: Histogram "acp_relay_permission_wait_seconds" [outcome: PermissionOutcome::NAMES] "From session/request_permission to its answer."

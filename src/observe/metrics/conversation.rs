@@ -84,6 +84,7 @@ impl Observer for ConversationMetrics {
             } => self.conversation().processed(*from, *messages, *took),
             Event::Queued(bytes) => self.conversation().queued = *bytes,
             Event::Away(away) => self.conversation().away = *away,
+            Event::Silent(requests) => self.conversation().set_silent(requests),
             Event::Ended(cause, now) => {
                 self.closing = Closing::of(cause);
                 self.ended = Some(*now);

@@ -17,7 +17,8 @@ use super::stats::{ConversationStats, Parties};
 use super::tokens::TokenUsage;
 use crate::counts::RuleCounts;
 use conversation::{
-    Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, StopReason,
+    Content, MessageSummary, Method, Note, PermissionOutcome, SessionHash, SilentRequest,
+    StopReason,
 };
 use jsonrpc::{Kind, Side};
 
@@ -40,6 +41,8 @@ pub(super) struct OpenConversation {
     pub(super) queued: [usize; 2],
     /// Since when each side's connection is lost, and the bytes that wait for it.
     pub(super) away: [Option<(Instant, usize)>; 2],
+    /// Requests whose answers have not come for long.
+    pub(super) silent: Vec<SilentRequest>,
     pub(super) turns: SmallVec<[Turn; 2]>,
     counts: Counts,
     rules: RuleCounts,
@@ -98,6 +101,7 @@ impl OpenConversation {
             context: None,
             queued: [0; 2],
             away: [None; 2],
+            silent: Vec::new(),
             turns: SmallVec::new(),
             counts: Counts::default(),
             rules: RuleCounts::default(),
@@ -153,6 +157,25 @@ impl OpenConversation {
             away: self.away.map(|away| {
                 away.map(|(since, bytes)| (now.saturating_duration_since(since), bytes))
             }),
+            silent: self
+                .silent
+                .iter()
+                .map(|one| {
+                    let lasts = now.saturating_duration_since(one.since);
+                    (one.side, one.method, lasts)
+                })
+                .collect(),
+        }
+    }
+
+    pub(super) fn set_silent(&mut self, requests: &[SilentRequest]) {
+        if self.silent != requests {
+            for one in requests {
+                // The series stays when the request does not.
+                let place = [one.side.other() as usize, one.method as usize];
+                let _ = self.series.silent.at(place);
+            }
+            self.silent = requests.to_vec();
         }
     }
 
@@ -345,6 +368,13 @@ impl OpenConversation {
             let method = Method::named(method.as_bytes());
             let outcome = Outcome::ProxyError;
             self.settle(*to, method, SessionHash::default(), outcome, code);
+        }
+        if let Note::Cancelled { to, .. } = note {
+            let method = match to {
+                Side::Client => Method::SessionPrompt,
+                Side::Agent => Method::SessionRequestPermission,
+            };
+            self.settle(*to, method, SessionHash::default(), Outcome::Cancelled, 0);
         }
         self.rules.add(note);
         let series = &self.series;

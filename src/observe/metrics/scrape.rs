@@ -145,6 +145,10 @@ impl Metrics {
             let (side, method) = (index / Method::ALL.len(), index % Method::ALL.len());
             gauge.set(open.in_flight[side][method]);
         }
+        for (index, gauge) in self.series.silent.used() {
+            let (side, method) = (index / Method::ALL.len(), index % Method::ALL.len());
+            gauge.set(open.silent[side][method]);
+        }
     }
 
     /// The links to clients of `live` conversations, and resumable links to agents.
@@ -201,6 +205,7 @@ struct OpenTotals {
     /// By index of the series.
     connections: BTreeMap<usize, u32>,
     in_flight: [[u32; Method::ALL.len()]; 2],
+    silent: [[u32; Method::ALL.len()]; 2],
     /// Bytes queued for the client and for the agent, and how many may be for either.
     queued: [usize; 2],
     room: usize,
@@ -230,6 +235,9 @@ impl OpenTotals {
         let methods = self.in_flight.as_flattened_mut().iter_mut();
         for (sum, open) in methods.zip(one.in_flight.as_flattened()) {
             *sum += open;
+        }
+        for one in &one.silent {
+            self.silent[one.side.other() as usize][one.method as usize] += 1;
         }
         for (sum, queued) in self.queued.iter_mut().zip(one.queued) {
             *sum += queued;

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::agent::AgentMetrics;
 use super::labels::Transport;
+use conversation::Method;
+use jsonrpc::Side;
 
 /// The parties of a conversation.
 #[derive(Clone, Debug)]
@@ -49,4 +51,7 @@ pub struct ConversationStats {
     /// For how long the connection of the client and of the agent is lost, if it is, and how many
     /// bytes wait for the next one.
     pub away: [Option<(Duration, usize)>; 2],
+    /// Requests that await the answer of a side that has sent nothing for long: that side, their
+    /// methods, and for how long.
+    pub silent: Vec<(Side, Method, Duration)>,
 }

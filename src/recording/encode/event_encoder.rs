@@ -121,6 +121,8 @@ impl EventEncoder {
                         | "dialect"
                         | "link_status"
                         | "held_update"
+                        | "late_answer"
+                        | "heard"
                 );
             }
             EventKind::Process { event, detail } => {

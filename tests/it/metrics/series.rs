@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_relay::conversation::{Cause, DialectEvent, FiredRule, Note};
+use acp_relay::conversation::{Cause, DialectEvent, FiredRule, Method, Note};
 use acp_relay::jsonrpc::Side;
 use acp_relay::link::{Attach, LinkEvents as _, RefusalCode};
 use acp_relay::observe::metrics::{
@@ -17,7 +17,7 @@ use acp_relay::observe::{Event, Observer as _};
 use super::stage::{ALLOW, Observed, Relay, Scrape};
 
 /// Metrics of events that [`Relay`] and its client do not cause.
-pub(crate) const RARE: [&str; 20] = [
+pub(crate) const RARE: [&str; 21] = [
     "acp_relay_connections_closed_total",
     "acp_relay_connection_duration_seconds",
     "acp_relay_accept_errors_total",
@@ -34,6 +34,7 @@ pub(crate) const RARE: [&str; 20] = [
     "acp_relay_policy_decisions_total",
     "acp_relay_config_reload_total",
     "acp_relay_trace_spans_total",
+    "acp_relay_silent_requests",
     // Only with the feature `cluster`.
     "acp_relay_cluster_hosts",
     "acp_relay_cluster_placements_total",
@@ -273,6 +274,10 @@ fn rare_events_are_counted_and_stay_after_a_conversation() {
         Side::Client,
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#.to_owned(),
     );
+    let prompt = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt"}"#;
+    counted.send(Side::Client, prompt.to_owned());
+    let later = Instant::now() + Duration::from_secs(300);
+    counted.conversation.wait(Side::Client, later);
     let Counted {
         conversation,
         metrics,
@@ -375,6 +380,34 @@ fn every_refusal_of_a_link_is_counted_by_its_code() {
         let count = scrape.value("acp_relay_link_attach_total", &labels);
         assert_eq!(count, 1., "{name}");
     }
+}
+
+#[test]
+fn a_silent_request_and_a_turn_that_the_relay_ends_are_seen() {
+    let mut counted = Counted::new();
+    let gauges = |counted: &Counted| {
+        let scrape = Scrape::read(&counted.metrics.scrape(Instant::now()));
+        let silent = scrape.value("acp_relay_silent_requests", &[]);
+        let method = [("method", "session/prompt")];
+        let open = scrape.value("acp_relay_requests_in_flight", &method);
+        [silent, open, scrape.value("acp_relay_turns", &[])]
+    };
+    let begin = Instant::now();
+    let prompt = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}"#;
+    counted.send_at(Side::Client, prompt.to_owned(), begin);
+    let after = |seconds| begin + Duration::from_secs(seconds);
+    counted.conversation.wait(Side::Client, after(299));
+    assert_eq!(gauges(&counted), [0., 1., 1.]);
+    counted.conversation.wait(Side::Client, after(300));
+    assert_eq!(gauges(&counted), [1., 1., 1.]);
+    let open = counted.metrics.open(after(300));
+    let silent = (Side::Agent, Method::SessionPrompt, Duration::from_secs(300));
+    assert_eq!(open[0].silent, [silent]);
+    let cancel = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
+    counted.send_at(Side::Client, cancel.to_owned(), after(301));
+    let ended = counted.conversation.wait(Side::Client, after(331));
+    assert!(ended.concat().contains("cancelled"), "{ended:?}");
+    assert_eq!(gauges(&counted), [0., 0., 0.]);
 }
 
 #[test]

@@ -121,6 +121,18 @@ impl<O: Observer> Observed<O> {
     pub(super) fn send(&mut self, from: Side, text: &str, now: Instant) -> Vec<String> {
         let frame = Frame::from(text.to_owned());
         self.core.handle_frame(from, frame, now, &mut self.out);
+        self.observe(from.other())
+    }
+
+    /// Nothing more comes until then. What that side receives.
+    pub(super) fn wait(&mut self, side: Side, until: Instant) -> Vec<String> {
+        while self.core.poll_timeout().is_some_and(|at| at <= until) {
+            self.core.handle_timeout(until, &mut self.out);
+        }
+        self.observe(side)
+    }
+
+    fn observe(&mut self, to: Side) -> Vec<String> {
         while let Some(summary) = self.out.pop_summary() {
             self.observer.on_event(&Event::Forwarded(&summary));
         }
@@ -128,9 +140,11 @@ impl<O: Observer> Observed<O> {
             self.observer.on_event(&Event::Note(&note));
         }
         let mut received = Vec::new();
-        while let Some(frame) = self.out.pop(from.other()) {
+        while let Some(frame) = self.out.pop(to) {
             received.push(String::from_utf8_lossy(frame.as_bytes()).into_owned());
         }
+        let silent = self.core.silent_requests();
+        self.observer.on_event(&Event::Silent(silent));
         self.observer.flush();
         received
     }
