@@ -15,7 +15,7 @@ use super::history::History;
 use super::ids::RequestIds;
 use super::initialize::InitializeExchange;
 use auth::Principal;
-use conversation::Note;
+use conversation::{Note, wants_status};
 use jsonrpc::framing::Decoded;
 use jsonrpc::reply::{self, Delivered, Reason};
 use jsonrpc::{
@@ -59,6 +59,8 @@ pub(super) struct DetachedConversation {
     /// The request that the client was answered before the conversation began: its agent's answer
     /// is not sent as well.
     pub(super) answered: Option<IdBuf>,
+    /// The client has asked for notices of the relay.
+    pub(super) wants_status: bool,
     waker: Option<Waker>,
     metrics: Option<Arc<Metrics>>,
     /// Called when the client disconnects and reconnects.
@@ -109,6 +111,7 @@ impl DetachedConversation {
             urgent: VecDeque::new(),
             received: read.frames,
             answered: read.answered,
+            wants_status: false,
             waker: None,
             metrics,
             watch: None,
@@ -152,12 +155,17 @@ impl DetachedConversation {
         (self.away_since.is_some() && !self.over, self.kept_bytes())
     }
 
-    /// Takes a client that has reconnected; `request` is the one that names its session. The link
-    /// of an earlier client, if any, is closed.
+    /// Takes a client that has reconnected; `initialize` are the parameters of that, and `request`
+    /// is the one that names its session. The link of an earlier client, if any, is closed.
     ///
     /// # Errors
     /// When the conversation has just ended.
-    pub(super) fn attach(&mut self, client: Link, request: Frame) -> Result<(), Box<Link>> {
+    pub(super) fn attach(
+        &mut self,
+        client: Link,
+        initialize: &[u8],
+        request: Frame,
+    ) -> Result<(), Box<Link>> {
         if self.over {
             return Err(Box::new(client));
         }
@@ -176,6 +184,7 @@ impl DetachedConversation {
         }
         self.watch_client();
         self.connection += 1;
+        self.wants_status = wants_status(initialize);
         self.away_since = None;
         self.history.reset_connection();
         for request in self.agent_requests.values_mut() {

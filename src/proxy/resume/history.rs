@@ -9,6 +9,7 @@ use std::iter::from_fn;
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use jsonrpc::{Envelope, Frame, member};
 use link::{ReplayBuffer, Size};
@@ -42,6 +43,8 @@ pub(super) struct Session {
     echoes: bool,
     /// The client of this connection has opened the session.
     opened: bool,
+    /// Why its last turn has ended, where the agent said so, and when.
+    turn_end: Option<(Option<Box<str>>, Instant)>,
 }
 
 #[derive(Debug)]
@@ -167,6 +170,19 @@ impl History {
         // The client knows its own prompt.
         while known.entries.next_ref(u64::MAX).is_some() {}
         self.bytes += bytes;
+    }
+
+    /// A turn of the session has ended.
+    pub(super) fn end_turn(&mut self, session: &str, reason: Option<&str>) {
+        if let Some(known) = self.sessions.get_mut(session) {
+            known.turn_end = Some((reason.map(Box::from), Instant::now()));
+        }
+    }
+
+    /// Why the last turn of the session has ended, where the agent said so, and when.
+    pub(super) fn turn_end(&self, session: &str) -> Option<(Option<&str>, Instant)> {
+        let (reason, at) = self.sessions.get(session)?.turn_end.as_ref()?;
+        Some((reason.as_deref(), *at))
     }
 
     /// Drops what was sent to clients, largest session first, until `limit` bytes are left or

@@ -38,7 +38,8 @@ pub(super) enum RequestKind {
     OldSession(String),
     /// This session is closed or deleted.
     EndOfSession(String),
-    Prompt,
+    /// A turn of this session.
+    Prompt(String),
     Other,
 }
 
@@ -83,9 +84,12 @@ impl RequestIds {
         all.find(|(_, open)| matches(open)).map(|(ours, _)| ours)
     }
 
-    /// Whether the agent is working on a prompt.
-    pub(super) fn in_turn(&self) -> bool {
+    /// Whether the agent is working on a prompt: on one of that session, if one is given.
+    pub(super) fn in_turn(&self, session: Option<&str>) -> bool {
         let mut all = self.open.iter();
-        all.any(|(_, open)| open.kind == RequestKind::Prompt)
+        all.any(|(_, open)| match &open.kind {
+            RequestKind::Prompt(of) => session.is_none_or(|session| session == of),
+            _ => false,
+        })
     }
 }

@@ -5,10 +5,13 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value, json};
+
 use super::detached::{AgentRequest, DetachedConversation};
 use super::ids::RequestKind;
 use jsonrpc::{
-    Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, named_session, reply, scan,
+    Envelope, Frame, Id, IdBuf, Kind, Scanned, member_range, member_text, named_session, reply,
+    scan,
 };
 
 impl DetachedConversation {
@@ -44,7 +47,7 @@ impl DetachedConversation {
                 else {
                     return self.deliver(frame);
                 };
-                let in_turn = self.ids.in_turn();
+                let in_turn = self.ids.in_turn(None);
                 if self.history.update(&session, &frame, connected, in_turn) {
                     self.deliver(frame);
                 }
@@ -90,11 +93,9 @@ impl DetachedConversation {
                     && let Some((frames, load_result)) = self.history.replay(&session, from_start)
                 {
                     self.urgent.extend(frames);
-                    self.urgent.push_back(reply::answer(
-                        at.id(&frame),
-                        "result",
-                        load_result.as_bytes(),
-                    ));
+                    let result = self.with_turn(&session, load_result.as_bytes());
+                    let answer = reply::answer(at.id(&frame), "result", &result);
+                    self.urgent.push_back(answer);
                     self.queue_agent_requests(Some(&session));
                     return None;
                 }
@@ -106,7 +107,7 @@ impl DetachedConversation {
             }
             ("session/prompt", Some(session)) => {
                 self.history.prompt(&session, &frame, at);
-                RequestKind::Prompt
+                RequestKind::Prompt(session)
             }
             _ => RequestKind::Other,
         };
@@ -118,7 +119,26 @@ impl DetachedConversation {
         })
     }
 
-    fn send_answer(&mut self, frame: Frame, at: &Envelope) {
+    /// The answer that gives a client its session again, with what has become of the turn meanwhile.
+    fn with_turn(&self, session: &str, body: &[u8]) -> Vec<u8> {
+        let requests = self.agent_requests.iter();
+        let open = requests.filter(|(_, one)| one.session.as_deref() == Some(session));
+        let open = open.count();
+        let mut turn = json!({ "turn": "running", "openRequests": open });
+        if !self.ids.in_turn(Some(session)) {
+            turn["turn"] = "idle".into();
+            if let Some((reason, ended)) = self.history.turn_end(session) {
+                if let Some(reason) = reason {
+                    turn["stopReason"] = reason.into();
+                }
+                let ended = ended.elapsed().as_millis();
+                turn["endedMs"] = u64::try_from(ended).unwrap_or(u64::MAX).into();
+            }
+        }
+        with_meta(body, turn).unwrap_or_else(|| body.to_vec())
+    }
+
+    fn send_answer(&mut self, mut frame: Frame, at: &Envelope) {
         let Some(open) = self.ids.remove(at.id(&frame)) else {
             return self.deliver(frame);
         };
@@ -135,8 +155,13 @@ impl DetachedConversation {
                 }
                 RequestKind::OldSession(session) => {
                     let limit = self.limits.reconnect_bytes;
+                    let is_known = self.history.has(session);
                     self.history.open(session, &frame, at, limit);
                     self.queue_agent_requests(Some(session));
+                    if is_known && self.connection > 0 {
+                        let result = self.with_turn(session, at.body(&frame).unwrap_or_default());
+                        frame = reply::answer(at.id(&frame), "result", &result);
+                    }
                 }
                 RequestKind::EndOfSession(session) => {
                     self.history.remove(session);
@@ -145,8 +170,14 @@ impl DetachedConversation {
                     self.agent_requests
                         .retain(|_, request| request.session.as_deref() != ended);
                 }
-                RequestKind::Prompt | RequestKind::Other => {}
+                RequestKind::Prompt(_) | RequestKind::Other => {}
             }
+        }
+        if let RequestKind::Prompt(session) = &open.kind {
+            let reason = at
+                .body(&frame)
+                .and_then(|body| member_text(body, "stopReason"));
+            self.history.end_turn(session, reason.as_deref());
         }
         if let (Kind::Error, RequestKind::OldSession(session)) = (at.kind, &open.kind) {
             self.history.load_failed(session);
@@ -158,6 +189,14 @@ impl DetachedConversation {
         if open.connection != self.connection || self.client.is_none() {
             let (id, session) = (open.id.as_id(), &open.kind);
             tracing::info!(%id, ?session, "dropped an answer to a request of an earlier connection");
+            if let RequestKind::Prompt(session) = &open.kind
+                && self.wants_status
+                && self.client.is_some()
+            {
+                let end = self.history.turn_end(session);
+                let reason = end.and_then(|(reason, _)| reason);
+                self.deliver(reply::turn_ended(session, reason));
+            }
             return;
         }
         self.deliver(if open.connection == 0 {
@@ -166,6 +205,17 @@ impl DetachedConversation {
             at.with_id(&frame, open.id.as_id())
         });
     }
+}
+
+/// The body of an answer with a member in its `_meta`.
+fn with_meta(body: &[u8], meta: Value) -> Option<Vec<u8>> {
+    let mut result: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let all = result.entry("_meta").or_insert(Value::Null);
+    if !all.is_object() {
+        *all = json!({});
+    }
+    all["acp-relay"] = meta;
+    serde_json::to_vec(&result).ok()
 }
 
 fn session_of(frame: &Frame, at: &Envelope) -> Option<String> {

@@ -59,9 +59,9 @@ impl ConversationStore {
         let mut read = ReadAhead::default();
         let conversation = self.conversation_of(&mut client, &mut read).await;
         let new = match conversation {
-            Some((conversation, wanted)) => conversation
+            Some((conversation, params, wanted)) => conversation
                 .lock()
-                .attach(client, wanted)
+                .attach(client, params.as_bytes(), wanted)
                 .err()
                 .map(|client| *client),
             None => Some(client),
@@ -72,13 +72,13 @@ impl ConversationStore {
         new.map(|client| self.add(client, read))
     }
 
-    /// The conversation that a client asks for, and the request that names its session. What is
-    /// read is also kept in `read`.
+    /// The conversation that a client asks for, the parameters of its `initialize`, and the request
+    /// that names its session. What is read is also kept in `read`.
     async fn conversation_of(
         &self,
         client: &mut Link,
         read: &mut ReadAhead,
-    ) -> Option<(Shared, Frame)> {
+    ) -> Option<(Shared, Frame, Frame)> {
         if self.all().is_empty() {
             return None;
         }
@@ -103,7 +103,7 @@ impl ConversationStore {
                 && conversation.initialize.answer_to(params).is_some()
         };
         let conversation = self.all().into_iter().find(is_wanted)?;
-        Some((conversation, wanted))
+        Some((conversation, Frame::new(params.to_vec()), wanted))
     }
 
     /// The client's next message, if it is a request.

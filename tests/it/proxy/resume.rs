@@ -125,8 +125,25 @@ impl Server {
 
     /// The same for a client that takes messages of this length at most.
     async fn resume_taking(&self, longest: usize, method: &str, id: u32) -> TestPeer {
-        let mut connection = self.connect_taking(longest);
-        connection.client.send(&initialize(id, json!({}))).await;
+        let connection = self.connect_taking(longest);
+        Self::ask_for_session(connection, &json!({}), method, id).await
+    }
+
+    /// The same for a client with these capabilities.
+    async fn resume_with(&self, capabilities: &Value, method: &str, id: u32) -> TestPeer {
+        Self::ask_for_session(self.connect(), capabilities, method, id).await
+    }
+
+    async fn ask_for_session(
+        mut connection: Connection,
+        capabilities: &Value,
+        method: &str,
+        id: u32,
+    ) -> TestPeer {
+        connection
+            .client
+            .send(&initialize(id, capabilities.clone()))
+            .await;
         let answer = connection.client.receive_json().await;
         assert_eq!(answer["id"], id);
         assert_eq!(answer["result"]["agentInfo"]["name"], "the agent");
@@ -217,7 +234,9 @@ async fn a_resumed_client_receives_all_it_missed_and_continues() {
     assert_eq!(received, ["user:hello", "agent:one", "agent:two"]);
     let loaded = client.receive_json().await;
     assert_eq!(loaded["id"], 1);
-    assert_eq!(loaded["result"], json!({"modes": {"currentModeId": "ask"}}));
+    let turn = json!({"acp-relay": {"turn": "running", "openRequests": 1}});
+    let session = json!({"modes": {"currentModeId": "ask"}, "_meta": turn});
+    assert_eq!(loaded["result"], session);
     let asked = client.receive_json().await;
     assert_eq!(
         (&asked["id"], summary(&asked)),
@@ -231,6 +250,52 @@ async fn a_resumed_client_receives_all_it_missed_and_continues() {
     assert_eq!(agent.receive_json().await["id"], 0);
     agent.send(&update("three")).await;
     assert_eq!(summaries(&mut client, 1).await, ["agent:three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_returned_client_is_told_when_the_turn_it_has_left_ends() {
+    let wants = json!({"_meta": {"acp-relay": {"status": true}}});
+    for capabilities in [json!({}), wants] {
+        let server = Server::new(Limits::default());
+        let (mut client, mut agent, _run) = server.begin().await;
+        client.exchange(&mut agent, &prompt(2, "long")).await;
+        drop(client);
+        let mut client = server.resume_with(&capabilities, "session/resume", 0).await;
+        let turn = &client.receive_json().await["result"]["_meta"]["acp-relay"];
+        assert_eq!(*turn, json!({"turn": "running", "openRequests": 0}));
+        agent
+            .send(&result(2, json!({"stopReason": "max_tokens"})))
+            .await;
+        agent.send(&update("after it")).await;
+        if capabilities != json!({}) {
+            let status = client.receive_json().await;
+            let ended = json!({"turn": "ended", "sessionId": "s1", "stopReason": "max_tokens"});
+            assert_eq!(status["method"], "_acp-relay/status");
+            assert_eq!(status["params"], ended);
+        }
+        assert_eq!(summaries(&mut client, 1).await, ["agent:after it"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_returned_client_knows_that_the_turn_has_ended_meanwhile() {
+    let server = Server::new(Limits::default());
+    let (mut client, mut agent, _run) = server.begin().await;
+    client.exchange(&mut agent, &prompt(2, "short")).await;
+    drop(client);
+    sleep(Duration::from_secs(1)).await;
+    agent
+        .send(&result(2, json!({"stopReason": "end_turn"})))
+        .await;
+    sleep(Duration::from_secs(60)).await;
+    let mut client = server.resume("session/resume", 0).await;
+    let turn = &client.receive_json().await["result"]["_meta"]["acp-relay"];
+    assert_eq!(
+        (&turn["turn"], &turn["stopReason"]),
+        (&json!("idle"), &json!("end_turn"))
+    );
+    let ended = turn["endedMs"].as_u64().unwrap();
+    assert!((60_000..61_000).contains(&ended), "{turn}");
 }
 
 #[tokio::test(start_paused = true)]
