@@ -119,7 +119,7 @@ impl Conversation {
             for (id, what) in due {
                 match what {
                     Due::Tell => self.tell_silence(side, id, out),
-                    Due::End(limit) => self.end_silent(side, id, limit, out),
+                    Due::End(limit) => self.end_silent(side, &id, limit, out),
                 }
             }
         }
@@ -227,7 +227,7 @@ impl Conversation {
     }
 
     /// Ends a request that the agent owes the answer to.
-    fn end_silent(&mut self, side: Side, id: IdBuf, limit: &'static str, out: &mut Outbox) {
+    fn end_silent(&mut self, side: Side, id: &IdBuf, limit: &'static str, out: &mut Outbox) {
         let asker = side.other();
         let Some(request) = self.pending[asker as usize].get_mut(id.as_id()) else {
             return;
