@@ -9,10 +9,11 @@
 use std::time::{Duration, Instant};
 
 use super::own_answers::NEXT_PROMPT;
+use super::session_id::SessionId;
 use super::state::{Cancelled, Conversation, OpenRequest};
 use super::{Note, Outbox};
 use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
-use jsonrpc::{Envelope, Frame, Id, IdBuf, Scanned, Side, member, named_session, scan};
+use jsonrpc::{Envelope, Frame, Id, IdBuf, Scanned, Side, member, scan};
 
 /// How long the agent is out of reach before a cancelled request is answered.
 const OUTAGE: Duration = Duration::from_secs(30);
@@ -24,14 +25,17 @@ const QUESTION: Duration = Duration::from_secs(2);
 const POSTPONED: Duration = Duration::from_secs(120);
 
 impl Conversation {
-    /// Remembers what a notification of the client cancels.
+    /// Remembers what a notification of the client cancels. A recording has its own times.
     pub(super) fn note_cancel(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) {
+        if self.links.agent_is_replayed {
+            return;
+        }
         let now = self.now;
         let asked = &mut self.pending[Side::Client as usize];
         if at.has_method(frame, "session/cancel") {
-            let session = named_session(frame, at);
+            let session = SessionId::named(frame, at);
             let is_of = |request: &OpenRequest, method: &[u8]| {
-                *request.method == *method && request.session.as_deref() == session.as_deref()
+                *request.method == *method && request.session == session
             };
             for request in asked.values_mut() {
                 if is_of(request, b"session/prompt") {
@@ -190,10 +194,7 @@ impl Conversation {
     fn release_waiting(&mut self, out: &mut Outbox) {
         let waiting = std::mem::take(&mut self.own_answers.waiting);
         for one in waiting {
-            if self
-                .own_answers
-                .holds(one.id.as_id(), one.session.as_deref())
-            {
+            if self.own_answers.holds(one.id.as_id(), one.session.as_ref()) {
                 self.own_answers.waiting.push_back(one);
                 continue;
             }

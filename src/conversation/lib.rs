@@ -68,6 +68,7 @@ mod receive;
 mod rejected;
 mod salvage;
 mod send;
+mod session_id;
 mod shutdown;
 mod shutdown_state;
 mod silence;

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::session_id::SessionId;
 use jsonrpc::{Frame, Id, IdBuf, Side};
 
 /// How long a prompt waits until the agent has ended the turn before.
@@ -28,7 +29,7 @@ pub(super) struct OwnAnswers {
 pub(super) struct Owed {
     pub(super) id: IdBuf,
     /// The session of a prompt.
-    session: Option<Box<str>>,
+    session: Option<SessionId>,
 }
 
 /// A request of the client that waits.
@@ -36,14 +37,14 @@ pub(super) struct Owed {
 pub(super) struct Waiting {
     pub(super) id: IdBuf,
     /// The session of a prompt.
-    pub(super) session: Option<Box<str>>,
+    pub(super) session: Option<SessionId>,
     pub(super) frame: Frame,
     pub(super) since: Instant,
 }
 
 impl OwnAnswers {
     /// The relay has answered the request in place of `side`; `session` is that of a prompt.
-    pub(super) fn expect(&mut self, side: Side, id: IdBuf, session: Option<Box<str>>) {
+    pub(super) fn expect(&mut self, side: Side, id: IdBuf, session: Option<SessionId>) {
         let owed = &mut self.owed[side as usize];
         if owed.len() >= MAX_OWED {
             owed.pop_front();
@@ -59,9 +60,9 @@ impl OwnAnswers {
 
     /// Whether a request of the client has to wait for an answer of the agent: to the prompt before in
     /// its session, if it is one, or to a request with the same id.
-    pub(super) fn holds(&self, id: Id<'_>, session: Option<&str>) -> bool {
+    pub(super) fn holds(&self, id: Id<'_>, session: Option<&SessionId>) -> bool {
         let owed = &self.owed[Side::Agent as usize];
-        let is_before = |owed: &Owed| session.is_some() && owed.session.as_deref() == session;
+        let is_before = |owed: &Owed| session.is_some() && owed.session.as_ref() == session;
         !owed.is_empty() && {
             let id = id.to_owned();
             owed.iter().any(|owed| owed.id == id || is_before(owed))
@@ -72,7 +73,7 @@ impl OwnAnswers {
     pub(super) fn hold(
         &mut self,
         id: IdBuf,
-        session: Option<Box<str>>,
+        session: Option<SessionId>,
         frame: Frame,
         now: Instant,
     ) {

@@ -6,11 +6,12 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::non_json::is_stray;
+use super::session_id::SessionId;
 use super::state::{Conversation, OpenRequest};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Envelope, Frame, Id, Kind, Rejected, Scanned, Side, named_session, scan};
+use jsonrpc::{Envelope, Frame, Id, Kind, Rejected, Scanned, Side, scan};
 
 impl Conversation {
     /// Handles a frame that `from` has sent.
@@ -216,11 +217,12 @@ impl Conversation {
             | b"session/load"
             | b"session/resume"
             | b"terminal/create"
-            | b"terminal/release" => named_session(&frame, envelope).map(Box::from),
+            | b"terminal/release" => SessionId::named(&frame, envelope),
             _ => None,
         };
-        let prompted = session.clone().filter(|_| method == b"session/prompt");
-        let waits = from == Side::Client && self.own_answers.holds(id, prompted.as_deref());
+        let prompted = session.as_ref().filter(|_| method == b"session/prompt");
+        let waits = from == Side::Client && self.own_answers.holds(id, prompted);
+        let prompted = prompted.filter(|_| waits).cloned();
         let is_held = waits || from == Side::Client && self.awaits_exit();
         let open = OpenRequest {
             method: SmallVec::from_slice(method),

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::known_values::Method;
+use super::session_id::SessionId;
 use super::silence_state::SilentRequest;
 use super::state::{Cancelled, Conversation, OpenRequest};
 use super::{Note, Outbox};
@@ -208,7 +209,7 @@ impl Conversation {
         let after = self.now.saturating_duration_since(since);
         let method = String::from_utf8_lossy(&request.method).into_owned();
         if self.link_status.is_wanted() && self.shutdown.receives(Side::Client) {
-            let session = request.session.as_deref();
+            let session = request.session.as_ref().map(SessionId::as_str);
             let status = reply::silent(side, &method, session, after);
             self.send(Side::Client, status, None, out);
         }
@@ -242,7 +243,7 @@ impl Conversation {
             && let Some(session) = &request.session
         {
             request.cancelled = Some((Cancelled::Turn, self.now));
-            let cancel = reply::cancel_session(session);
+            let cancel = reply::cancel_session(session.as_str());
             self.send(side, cancel, None, out);
             self.end_cancelled(out);
             return;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::known_values::Method;
+use super::session_id::SessionId;
 use jsonrpc::{IdBuf, Side};
 
 /// A request whose answer has not come for long.
@@ -27,7 +28,7 @@ pub(super) struct Silence {
     /// Since when each side no longer waits itself.
     pub(super) resumed: [Instant; 2],
     /// The sessions whose commands run in terminals of the client, once for each terminal.
-    pub(super) terminals: Vec<Box<str>>,
+    pub(super) terminals: Vec<SessionId>,
     pub(super) client_is_away: bool,
 }
 

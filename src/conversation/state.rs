@@ -12,6 +12,7 @@ use super::dialect_options::DialectOptions;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput};
 use super::own_answers::OwnAnswers;
+use super::session_id::SessionId;
 use super::shutdown_state::Shutdown;
 use super::silence_state::Silence;
 use super::summary::{SessionHash, Topic, TraceAssigner};
@@ -91,7 +92,7 @@ pub(super) struct OpenRequest {
     /// An answer with the same id that was meanwhile sent to the side that owes this one's.
     pub(super) namesake: Option<Frame>,
     /// The session that a prompt, a permission, or a request about a terminal is of, or that is loaded.
-    pub(super) session: Option<Box<str>>,
+    pub(super) session: Option<SessionId>,
     /// The client has cancelled it, and when.
     pub(super) cancelled: Option<(Cancelled, Instant)>,
 }
