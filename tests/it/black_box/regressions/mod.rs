@@ -7,6 +7,7 @@ mod http;
 mod processes;
 mod recorder;
 pub(super) mod support;
+mod turns;
 mod websocket;
 
 use std::fs;
