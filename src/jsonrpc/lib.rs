@@ -25,9 +25,9 @@
 //! - `pieces` finds objects in a line that is not one message.
 //! - `pending_requests` is the table of open requests by id.
 //! - [`text`] is the cursor over text that is known to be valid, `printable` makes untrusted text
-//!   safe to show, `duration` reads durations, `names` makes enums whose variants have
-//!   names, `opaque_debug` shows the names of types, `choice` is for enums whose variants users choose from, and
-//!   `nearest` finds the word that was probably meant.
+//!   safe to show, `duration` reads durations, `names` makes enums whose variants have names,
+//!   `opaque_debug` shows the names of types, `choice` is for enums whose variants users choose from,
+//!   and `nearest` finds the word that was probably meant.
 
 mod choice;
 mod close_reason;

@@ -45,7 +45,8 @@ pub const CANCELLED: i32 = -32800;
 /// for extensions, and a peer that does not support a notification ignores it.
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
-/// The method of the notice that the connection to the agent is lost or restored.
+/// The method of notices about the conversation: that the connection to the agent is lost or restored,
+/// that a side is silent, that a turn of an earlier connection has ended.
 pub const LINK_STATUS_METHOD: &str = "_acp-relay/status";
 
 /// The reason for a conversation that has to be recorded and cannot be. It is a policy refusal, but
@@ -313,12 +314,8 @@ pub fn cancelled_request(id: Id<'_>) -> Frame {
 /// The notification that reports to another relay how the agent ended.
 #[must_use]
 pub fn agent_exited_notice(exit: Exit, stderr_tail: &str) -> Frame {
-    let notice = json!({
-        "jsonrpc": "2.0",
-        "method": AGENT_EXITED_METHOD,
-        "params": { "exit": exit, "stderrTail": stderr_tail },
-    });
-    Frame::from(notice.to_string())
+    let params = json!({ "exit": exit, "stderrTail": stderr_tail });
+    notification(AGENT_EXITED_METHOD, &params)
 }
 
 /// The notification that tells a client that the connection to its agent is lost, or is restored,
@@ -337,8 +334,7 @@ pub fn link_status(is_lost: bool, since: Duration) -> Frame {
     };
     let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     let params = json!({ "link": link, "detail": detail, "sinceMs": since });
-    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
-    Frame::from(status.to_string())
+    status(&params)
 }
 
 /// The notification that `side` has owed the answer to a request for so long and sends nothing.
@@ -351,8 +347,7 @@ pub fn silent(side: Side, method: &str, session: Option<&str>, since: Duration) 
         silent["sessionId"] = session.into();
     }
     let params = json!({ "silent": silent, "detail": detail });
-    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
-    Frame::from(status.to_string())
+    status(&params)
 }
 
 /// The notification that a turn of an earlier connection of the client has ended.
@@ -362,16 +357,13 @@ pub fn turn_ended(session: &str, reason: Option<&str>) -> Frame {
     if let Some(reason) = reason {
         params["stopReason"] = reason.into();
     }
-    let status = json!({ "jsonrpc": "2.0", "method": LINK_STATUS_METHOD, "params": params });
-    Frame::from(status.to_string())
+    status(&params)
 }
 
 /// The notification that cancels the turn of a session.
 #[must_use]
 pub fn cancel_session(session: &str) -> Frame {
-    let params = json!({ "sessionId": session });
-    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": params });
-    Frame::from(cancel.to_string())
+    notification("session/cancel", &json!({ "sessionId": session }))
 }
 
 /// Reads a notice that the agent has exited; `None` for every other message.
@@ -391,6 +383,15 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
 
 /// At most the last [`TAIL`] bytes of the stderr that another machine reports, without control
 /// characters: errors and logs show it.
+fn status(params: &Value) -> Frame {
+    notification(LINK_STATUS_METHOD, params)
+}
+
+fn notification(method: &str, params: &Value) -> Frame {
+    let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    Frame::from(message.to_string())
+}
+
 fn sanitize(tail: &str) -> String {
     let mut start = tail.len().saturating_sub(TAIL);
     while !tail.is_char_boundary(start) {
