@@ -203,6 +203,7 @@ impl Conversation {
                 && let Scanned::Message(at) = scan(&one.frame, &self.limits)
             {
                 open.is_unsent = false;
+                self.watch_request(Side::Agent, at.raw_method(&one.frame));
                 self.pass_on(Side::Agent, one.frame, &at, None, out);
             }
         }

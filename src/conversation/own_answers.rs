@@ -54,19 +54,17 @@ impl OwnAnswers {
 
     /// Whether `side` owes an answer with that id.
     pub(super) fn is_owed(&self, side: Side, id: Id<'_>) -> bool {
-        let owed = &self.owed[side as usize];
-        !owed.is_empty() && owed.iter().any(|owed| owed.id.as_id() == id)
+        self.owed[side as usize]
+            .iter()
+            .any(|owed| owed.id.as_id() == id)
     }
 
     /// Whether a request of the client has to wait for an answer of the agent: to the prompt before in
     /// its session, if it is one, or to a request with the same id.
     pub(super) fn holds(&self, id: Id<'_>, session: Option<&SessionId>) -> bool {
-        let owed = &self.owed[Side::Agent as usize];
-        let is_before = |owed: &Owed| session.is_some() && owed.session.as_ref() == session;
-        !owed.is_empty() && {
-            let id = id.to_owned();
-            owed.iter().any(|owed| owed.id == id || is_before(owed))
-        }
+        let mut prompts = self.owed[Side::Agent as usize].iter();
+        self.is_owed(Side::Agent, id)
+            || session.is_some() && prompts.any(|owed| owed.session.as_ref() == session)
     }
 
     /// Keeps a request that has to wait.

@@ -20,10 +20,7 @@ impl Conversation {
     /// as calls it costs a message of 160 bytes a tenth more.
     pub fn handle_frame(&mut self, from: Side, mut frame: Frame, now: Instant, out: &mut Outbox) {
         self.now = now;
-        self.heard[from as usize] = now;
-        if self.silence.is_told(from) {
-            self.end_silence(from, out);
-        }
+        self.note_heard(from, out);
         let scanned = self.scanners[from as usize].scan(&mut frame);
         out.record_envelope(&scanned);
         if self.salvage.cut[from as usize].is_some() {

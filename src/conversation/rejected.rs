@@ -19,6 +19,7 @@ impl Conversation {
         out: &mut Outbox,
     ) {
         self.now = now;
+        self.note_heard(from, out);
         let requester = from.other();
         let awaited = match error.role {
             Some(Role::Answer) => self.pending[requester as usize].remove(error.id.as_id()),

@@ -78,9 +78,18 @@ impl Conversation {
         self.silence.resumed[Side::Agent as usize] = self.now;
     }
 
+    /// A side has sent something.
+    #[inline]
+    pub(super) fn note_heard(&mut self, side: Side, out: &mut Outbox) {
+        self.heard[side as usize] = self.now;
+        if self.silence.is_told(side) {
+            self.end_silence(side, out);
+        }
+    }
+
     /// A side that was silent has sent something.
     #[cold]
-    pub(super) fn end_silence(&mut self, side: Side, out: &mut Outbox) {
+    fn end_silence(&mut self, side: Side, out: &mut Outbox) {
         let told = &mut self.silence.told;
         let Some(since) = told
             .iter()

@@ -51,7 +51,7 @@ impl Silence {
     /// Whether a request is told that `side` owes the answer to.
     #[inline]
     pub(super) fn is_told(&self, side: Side) -> bool {
-        !self.told.is_empty() && self.told.iter().any(|one| one.side == side)
+        self.told.iter().any(|one| one.side == side)
     }
 
     /// A request is open no more.
