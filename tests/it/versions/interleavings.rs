@@ -11,7 +11,9 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use acp_relay::conversation::{Conversation, DialectChoice, DialectOptions, LinkTraits, Outbox};
+use acp_relay::conversation::{
+    Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+};
 use acp_relay::dialect::Library;
 use acp_relay::dialect::versions::VersionPolicies;
 use acp_relay::jsonrpc::{Frame, Limits, Side};
@@ -44,21 +46,26 @@ struct World {
     actors: [Actor; 2],
     faults: Vec<String>,
     log: Vec<String>,
+    /// Turns and permissions that the relay has ended.
+    ended: usize,
 }
 
 #[test]
 fn each_request_of_a_client_and_an_agent_of_v1_is_answered_once() {
-    seeds().for_each(|seed| World::new(None).play(seed));
+    let ended = seeds().map(|seed| World::new(None).play(seed));
+    assert!(ended.sum::<usize>() > 0, "the relay has ended no turn");
 }
 
 #[test]
 fn each_request_of_a_v1_client_and_a_v2_agent_is_answered_once() {
-    seeds().for_each(|seed| World::new(Some(Side::Agent)).play(seed));
+    let ended = seeds().map(|seed| World::new(Some(Side::Agent)).play(seed));
+    assert!(ended.sum::<usize>() > 0, "the relay has ended no turn");
 }
 
 #[test]
 fn each_request_of_a_v2_client_and_a_v1_agent_is_answered_once() {
-    seeds().for_each(|seed| World::new(Some(Side::Client)).play(seed));
+    let ended = seeds().map(|seed| World::new(Some(Side::Client)).play(seed));
+    assert!(ended.sum::<usize>() > 0, "the relay has ended no turn");
 }
 
 #[test]
@@ -125,6 +132,7 @@ impl World {
             actors: Default::default(),
             faults: Vec::new(),
             log: Vec::new(),
+            ended: 0,
         };
         let hello = match v2 {
             Some(Side::Client) => {
@@ -150,7 +158,8 @@ impl World {
         world
     }
 
-    fn play(mut self, seed: u64) {
+    /// Returns how many turns and permissions the relay has ended.
+    fn play(mut self, seed: u64) -> usize {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let agent_is_v2 = self.v2 == Some(Side::Agent);
         for _ in 0..dice.up_to(30) {
@@ -212,6 +221,7 @@ impl World {
             self.faults,
             self.log
         );
+        self.ended
     }
 
     fn ask(&mut self, from: Side, method: &str, params: Value) {
@@ -385,7 +395,9 @@ impl World {
                 }
             }
         }
-        while self.out.pop_note().is_some() {}
+        while let Some(note) = self.out.pop_note() {
+            self.ended += usize::from(matches!(note, Note::Cancelled { .. }));
+        }
         assert!(self.out.pop_command().is_none(), "{:?}", self.log);
     }
 }
