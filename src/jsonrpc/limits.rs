@@ -109,7 +109,7 @@ limits! {
     /// for an agent that owes the answer to `initialize`, `session/new`, `load`, `resume`, `fork` or
     /// `list` to send anything; after it: error -32055 in its place; 0s: never
     handshake_silence: Time = Duration::ZERO, in DAY;
-    /// for an agent to send anything during a turn in which it waits for nobody; after it: the turn is
+    /// for an agent to send anything during a turn, while it does not wait itself; after it: the turn is
     /// cancelled; 0s: never
     turn_silence: Time = Duration::ZERO, in DAY;
     /// open requests of one side; beyond it: error -32053
