@@ -18,7 +18,7 @@ use super::{endpoints, exit, limits};
 use jsonrpc::Limits;
 use observe::recorder::Pruner;
 use proxy::StopSignals;
-use transport::{Endpoint, Setup};
+use transport::{Endpoint, Restarts, Setup};
 
 /// Options of all subcommands that forward messages. A group of options of which none is given, not
 /// even with its default value, is `None`.
@@ -64,6 +64,8 @@ pub(super) struct RelayContext {
     pub(super) recorders: Option<Arc<RecorderFactory>>,
     /// Sends their traces, if there are any.
     pub(super) traces: Option<Traces>,
+    /// When a further link to an agent may take the place of one.
+    pub(super) restarts: Restarts,
     /// How links to agents are opened.
     pub(super) agent: Setup,
     /// How links to clients are opened.
@@ -168,6 +170,7 @@ impl Common {
         Ok(RelayContext {
             client: setup(self.client_framing, dialects.client_framing()),
             agent,
+            restarts: self.link.restarts(),
             label: String::new(),
             stop,
             limits,

@@ -194,7 +194,7 @@ impl Prepared {
         // The tables are read while the agent starts: it takes a third of the time until the first
         // message.
         let (reached, ()) = tokio::join!(
-            conversation::connect_agent(to, setup, &self.context.stop),
+            conversation::connect_agent(to, setup, self.context.restarts, &self.context.stop),
             async { self.context.dialects.prepare() },
         );
         reached

@@ -1,9 +1,10 @@
 //! One conversation around the relay's loop: connects to the agent, records and traces the
 //! conversation, answers a client that gets no agent, and logs the result.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::admin::PendingMetrics;
@@ -20,7 +21,8 @@ use policy::MessagePolicy;
 use proxy::{self, End, StopSignals};
 use transport::registry;
 use transport::{
-    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PeerKind, Restart, Setup, forward,
+    Endpoint, Exit, Link, LinkGuard, OpenError, OpenErrorKind, PeerKind, Restart, Restarts, Setup,
+    forward,
 };
 
 /// Time for answering a client that gets no agent, when the program is about to exit.
@@ -45,6 +47,7 @@ struct RestartableHold {
     hold: Box<dyn LinkGuard>,
     to: Endpoint,
     setup: Setup,
+    restarts: Restarts,
 }
 
 /// The agent's hold; keeps the end of its stderr. What it writes there is counted and recorded.
@@ -60,13 +63,14 @@ pub struct StderrTargets {
     /// Where it is recorded.
     capture: Option<Arc<StderrCapture>>,
     /// The end of it, once the agent has exited.
-    tail: Arc<OnceLock<String>>,
+    tail: Arc<Mutex<String>>,
 }
 
 /// Opens the link to the agent, unless the relay is asked to stop first.
 pub(super) async fn connect_agent(
     to: &Endpoint,
     setup: &Setup,
+    restarts: Restarts,
     stop: &StopSignals,
 ) -> Result<Link, NoAgent> {
     let agent = stop
@@ -74,7 +78,7 @@ pub(super) async fn connect_agent(
         .run_until_cancelled(registry::connect(to, setup));
     let agent = agent.await.ok_or(NoAgent::Stopped)?;
     let mut link = agent.map_err(NoAgent::Unreachable)?;
-    link.guard = Box::new(restartable(link.guard, to, setup));
+    link.guard = Box::new(restartable(link.guard, to, setup, restarts));
     Ok(link)
 }
 
@@ -148,7 +152,7 @@ pub(super) async fn run_conversation(
         trace_id = trace,
         "connected"
     );
-    let tail = Arc::new(OnceLock::new());
+    let tail = Arc::new(Mutex::new(String::new()));
     let capture = recording.as_ref().map(ActiveRecording::capture);
     let observed = StderrTargets {
         metrics: agent_metrics,
@@ -179,7 +183,7 @@ pub(super) async fn run_conversation(
         end.counts.add(note);
     }
     log_summary(&end);
-    if let Some(failure) = agent_failure(&end, tail.get().map_or("", String::as_str)) {
+    if let Some(failure) = agent_failure(&end, &tail.lock()) {
         match is_parent {
             // It is in the last line that is printed.
             true => end.agent_error = Some(failure),
@@ -309,14 +313,19 @@ fn agent_failure(end: &End, tail: &str) -> Option<String> {
     })
 }
 
-/// The hold of an agent that is reached there.
+/// The hold of an agent that is reached there, and may be started, or connected to, again.
 pub fn restartable(
     hold: Box<dyn LinkGuard>,
     to: &Endpoint,
     setup: &Setup,
+    restarts: Restarts,
 ) -> impl LinkGuard + use<> {
-    let (to, setup) = (to.clone(), setup.clone());
-    RestartableHold { hold, to, setup }
+    RestartableHold {
+        hold,
+        to: to.clone(),
+        setup: setup.clone(),
+        restarts,
+    }
 }
 
 impl LinkGuard for RestartableHold {
@@ -325,15 +334,17 @@ impl LinkGuard for RestartableHold {
         log_redaction, stderr_tail);
 
     fn restart(&mut self) -> Option<Restart> {
-        let (to, setup) = (self.to.clone(), self.setup.clone());
+        let (to, setup, restarts) = (self.to.clone(), self.setup.clone(), self.restarts);
         Some(Box::pin(async move {
             let opened = registry::connect(&to, &setup).await;
-            opened.map_err(|error| error.to_string())
+            let mut link = opened.map_err(|error| error.to_string())?;
+            link.guard = Box::new(restartable(link.guard, &to, &setup, restarts));
+            Ok(link)
         }))
     }
 
-    fn restarts(&self) -> bool {
-        true
+    fn restarts(&self) -> Restarts {
+        self.restarts
     }
 }
 
@@ -375,8 +386,7 @@ impl LinkGuard for AgentHold {
         if let Some(capture) = &self.targets.capture {
             capture.end();
         }
-        // Called once, when the agent has exited.
-        let _ = self.targets.tail.set(tail.clone());
+        self.targets.tail.lock().clone_from(&tail);
         tail
     }
 }

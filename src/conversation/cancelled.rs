@@ -72,10 +72,13 @@ impl Conversation {
         let is_there = self.link_status.lost_since().is_none();
         let mut waiting = self.own_answers.waiting.iter().filter(|_| is_there);
         if waiting.any(|one| one.since + NEXT_PROMPT <= self.now) {
+            let how = "has not ended a turn that the client had cancelled, and gets no further \
+                       prompt of that session before";
+            if self.can_come_back() {
+                return self.replace_agent(how, out);
+            }
             self.own_answers.waiting.clear();
-            let reason = "has not ended a turn that the client had cancelled, and gets no further \
-                          prompt of that session before";
-            self.close_for_violation(Side::Agent, reason.to_owned(), out);
+            self.close_for_violation(Side::Agent, how.to_owned(), out);
         }
     }
 
@@ -150,6 +153,7 @@ impl Conversation {
         request: &OpenRequest,
         out: &mut Outbox,
     ) {
+        let asked_as = request.own_id.as_ref().unwrap_or(&id).clone();
         let how = request.cancelled.map(|(how, _)| how);
         if how == Some(Cancelled::Request) {
             let (what, delivered) = match request.is_unsent {
@@ -165,15 +169,15 @@ impl Conversation {
             let reason = Reason::new(reply::CANCELLED, what)
                 .at(ErrorSource::Agent)
                 .delivered(delivered);
-            self.answer_for_peer(asker, &id, &request.method, &reason, out);
+            self.answer_for_peer(asker, &asked_as, &request.method, &reason, out);
         } else {
             let answer = match asker {
-                Side::Client => reply::cancelled_turn_for_peer(id.as_id()),
-                Side::Agent => reply::cancelled_permission(id.as_id()),
+                Side::Client => reply::cancelled_turn_for_peer(asked_as.as_id()),
+                Side::Agent => reply::cancelled_permission(asked_as.as_id()),
             };
             out.note(Note::Cancelled {
                 to: asker,
-                id: id.clone(),
+                id: asked_as,
             });
             self.send(asker, answer, None, out);
         }

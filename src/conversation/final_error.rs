@@ -64,16 +64,27 @@ impl Conversation {
     /// Answers the agent's open requests.
     pub(super) fn answer_agent(&mut self, reason: &Reason, out: &mut Outbox) {
         let open: Vec<_> = self.pending[Side::Agent as usize].drain().collect();
+        let goes_on = self.can_come_back();
         for (id, request) in open {
-            self.answer_for_peer(Side::Agent, &id, &request.method, reason, out);
+            let asked_as = request.own_id.as_ref().unwrap_or(&id);
+            self.answer_for_peer(Side::Agent, asked_as, &request.method, reason, out);
+            if goes_on {
+                // The client may still show the question, and answer it.
+                let cancel = reply::cancel_request(id.as_id());
+                self.send(Side::Client, cancel, None, out);
+                self.own_answers.expect(Side::Client, id, None);
+            }
         }
     }
 
-    /// Answers all open requests and closes both sides.
+    /// The agent is gone. If it does not come back, answers all open requests and closes both sides.
     pub(super) fn finish(&mut self, cause: Cause, out: &mut Outbox) {
         self.expire_salvage(Some(Side::Agent), out);
         if self.shutdown.step == Step::Over {
             return;
+        }
+        if self.can_come_back() {
+            return self.suspend(out);
         }
         self.shutdown.cause.get_or_insert(cause);
         self.shutdown.step = Step::Over;
@@ -81,20 +92,10 @@ impl Conversation {
         self.shutdown.unreachable[Side::Agent as usize] = true;
         self.stop_claiming(out);
         self.take_unsent(Side::Agent, out);
-        let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
-        if self.dialects.converted() == Some(Side::Client) {
-            // The end of a turn is the last that a client of v2 gets.
-            open.sort_by_key(|(_, request)| &request.method[..] == b"session/prompt");
-        }
-        for (at, (id, request)) in open.into_iter().enumerate() {
-            let delivered = if request.is_unsent {
-                Delivered::No
-            } else {
-                Delivered::Unknown
-            };
-            let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
-            self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
-        }
+        self.answer_client(out);
+        self.refuse_for_restart(&self.agent_gone(Delivered::No, true), out);
+        self.restart = None;
+        self.attends_restart = false;
         self.stop_negotiating(out);
         // Prompts that have waited for the end of a turn.
         self.handle_returned(out);
@@ -114,6 +115,24 @@ impl Conversation {
             self.shutdown.deadline = Some(self.now + FIRST_REQUEST);
         } else {
             self.close_client_at_end(out);
+        }
+    }
+
+    /// Answers the client's open requests.
+    pub(super) fn answer_client(&mut self, out: &mut Outbox) {
+        let mut open: Vec<_> = self.pending[Side::Client as usize].drain().collect();
+        if self.dialects.converted() == Some(Side::Client) {
+            // The end of a turn is the last that a client of v2 gets.
+            open.sort_by_key(|(_, request)| &request.method[..] == b"session/prompt");
+        }
+        for (at, (id, request)) in open.into_iter().enumerate() {
+            let delivered = if request.is_unsent {
+                Delivered::No
+            } else {
+                Delivered::Unknown
+            };
+            let reason = self.agent_gone(delivered, at < WITH_OUTPUT);
+            self.answer_for_peer(Side::Client, &id, &request.method, &reason, out);
         }
     }
 
@@ -155,6 +174,7 @@ impl Conversation {
             .chain(current)
             .flat_map(messages_of);
         let unread = unread.chain(claiming.iter().map(|waiting| waiting.frame.clone()));
+        let unread = unread.chain(self.held_for_restart().cloned());
         let unread = unread.filter_map(request_in);
         let unread = unread.filter(|id| pending.get(id.as_id()).is_none());
         let message = "a fault of the relay has ended the conversation; its log has the place";
@@ -202,7 +222,7 @@ impl Conversation {
     }
 
     /// The error for what the agent cannot answer any more, with its output or without.
-    fn agent_gone(&self, delivered: Delivered, with_output: bool) -> Reason {
+    pub(super) fn agent_gone(&self, delivered: Delivered, with_output: bool) -> Reason {
         let shutdown = &self.shutdown;
         let is_child = self.links.agent_is_child;
         if shutdown.stop_closed && shutdown.cause == Some(Cause::Unrecorded) {

@@ -18,7 +18,8 @@
 //! `shutdown` decides how a conversation ends, and `final_error` which requests are answered then
 //! and with which errors. `link_status` reports outages to the client. `cancelled` answers what it has
 //! cancelled and a side does not end, with `own_answers`; `silence` tells and ends requests whose
-//! answers do not come, with `silence_state`. `note` is what happened besides. `summary`, with `known_values`,
+//! answers do not come, with `silence_state`. `restart` starts an agent again that has died, with
+//! `restart_state`. `note` is what happened besides. `summary`, with `known_values`,
 //! `tokens` and `trace_context`, describes messages for observers. `rejected` handles what cannot
 //! be passed on, `salvage` finds messages in it, and `non_json` keeps what an
 //! agent prints. [`offline`] runs a conversation whose messages are in a file.
@@ -66,6 +67,8 @@ mod outbox;
 mod own_answers;
 mod receive;
 mod rejected;
+mod restart;
+mod restart_state;
 mod salvage;
 mod send;
 mod session_id;

@@ -257,6 +257,27 @@ pub enum Note {
         /// Its id.
         id: IdBuf,
     },
+    /// The agent has ended, and the client's next request starts it again.
+    #[error("there is no agent until the client asks for something; then it is started again")]
+    AgentDown,
+    /// The agent is started again.
+    #[error("starting the agent again (start {attempt} of 3 within 5 minutes)")]
+    Restarting {
+        /// How many starts there were within that time.
+        attempt: usize,
+    },
+    /// A session is as it was before the agent was started again.
+    #[error("the agent is back and has its session")]
+    SessionRestored,
+    /// The agent was not started again, or has not brought back a session.
+    #[error("the agent is not back as it was: {why}")]
+    NotRestored {
+        /// Why not, for users.
+        why: String,
+    },
+    /// An update of a session that was brought back was dropped, because the client has it.
+    #[error("dropped an update of a session that is brought back, which the client has")]
+    RepeatedUpdate,
     /// The agent is being stopped, by this signal.
     #[error("the agent did not end by itself; sending {signal}")]
     Stopping {
@@ -279,7 +300,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 30] = [
+    pub const NAMES: [&'static str; 35] = [
         "stray_line",
         "refused",
         "batch",
@@ -310,6 +331,11 @@ impl Note {
         "silent",
         "heard",
         "gave_up",
+        "agent_down",
+        "restarting",
+        "session_restored",
+        "not_restored",
+        "repeated_update",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -346,6 +372,11 @@ impl Note {
             Self::Silent { .. } => 27,
             Self::Heard { .. } => 28,
             Self::GaveUp { .. } => 29,
+            Self::AgentDown => 30,
+            Self::Restarting { .. } => 31,
+            Self::SessionRestored => 32,
+            Self::NotRestored { .. } => 33,
+            Self::RepeatedUpdate => 34,
         }
     }
 }

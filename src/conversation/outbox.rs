@@ -224,6 +224,11 @@ impl Outbox {
         self.lane_mut(to).close_reason.get_or_insert(why);
     }
 
+    /// `to` is another peer from now on, which nothing waits for yet.
+    pub(super) fn reopen(&mut self, to: Side) {
+        self.lane_mut(to).close_reason = None;
+    }
+
     pub(super) fn command(&mut self, command: Command) {
         self.commands.push_back(command);
     }

@@ -11,7 +11,7 @@ use super::state::{Conversation, OpenRequest};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Envelope, Frame, Id, Kind, Rejected, Scanned, Side, scan};
+use jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Rejected, Scanned, Side, scan};
 
 impl Conversation {
     /// Handles a frame that `from` has sent.
@@ -107,9 +107,24 @@ impl Conversation {
         self.pass_message(from, frame, envelope, out);
     }
 
-    /// Takes a message of which it is not known whether its session is claimed.
+    /// Takes a canonical message, unless it waits for an agent that is started again.
     #[inline(always)]
     pub(super) fn pass_message(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        at: &Envelope,
+        out: &mut Outbox,
+    ) {
+        if self.attends_restart && self.take_for_restart(from, &frame, at, out) {
+            return;
+        }
+        self.claim_message(from, frame, at, out);
+    }
+
+    /// Takes a message of which it is not known whether its session is claimed.
+    #[inline(always)]
+    pub(super) fn claim_message(
         &mut self,
         from: Side,
         frame: Frame,
@@ -122,7 +137,7 @@ impl Conversation {
         }
     }
 
-    /// [`Conversation::pass_message`] once its session is claimed.
+    /// [`Conversation::claim_message`] once its session is claimed.
     #[inline(always)]
     pub(super) fn take_message(
         &mut self,
@@ -188,6 +203,35 @@ impl Conversation {
 
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
+        if from == Side::Agent && self.own_answers.is_owed(to, envelope.id(&frame)) {
+            return self.request_renamed(frame, envelope, out);
+        }
+        self.open_request(from, frame, envelope, None, out);
+    }
+
+    /// Passes on a request of the agent under another id: the client still owes the answer to one
+    /// with its own, which must not answer this one.
+    #[cold]
+    fn request_renamed(&mut self, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+        let id = format!("\"acp-relay:{}\"", self.requests);
+        let renamed = envelope.with_id(&frame, Id::of_json(id.as_bytes()));
+        let own_id = envelope.id(&frame).to_owned();
+        if let Scanned::Message(at) = scan(&renamed, &self.limits) {
+            self.open_request(Side::Agent, renamed, &at, Some(own_id), out);
+        }
+    }
+
+    /// Remembers a request and passes it on. `own_id` is the id that its sender gave it, if it has
+    /// another one.
+    fn open_request(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        own_id: Option<IdBuf>,
+        out: &mut Outbox,
+    ) {
+        let to = from.other();
         let id = envelope.id(&frame);
         let method = envelope.raw_method(&frame);
         self.requests += 1;
@@ -230,11 +274,13 @@ impl Conversation {
             namesake: None,
             session,
             cancelled: None,
+            kept: match from {
+                Side::Client => self.kept_of(&frame, envelope),
+                Side::Agent => None,
+            },
+            own_id,
         };
-        let inserted = match from == Side::Agent && self.own_answers.is_owed(to, id) {
-            true => Err(Rejected::Reused),
-            false => self.pending[from as usize].insert(id, open),
-        };
+        let inserted = self.pending[from as usize].insert(id, open);
         let refused = match inserted {
             Ok(()) if is_held && !waits => return out.extend_summaries(summary),
             Ok(()) => {
@@ -299,6 +345,9 @@ impl Conversation {
             self.note_resumed(to, &answered, envelope.kind == Kind::Result);
             if envelope.kind == Kind::Result {
                 self.remember_answer(to, &frame, envelope);
+                if answered.kept.is_some() {
+                    self.remember_restart(&answered, &frame, envelope);
+                }
             }
             let traces = out.needs().traces;
             out.summarise(|| {
@@ -311,6 +360,7 @@ impl Conversation {
                 self.note_answered(&original_id, &answered.method, &frame, envelope);
             }
             let method = Some(&answered.method[..]);
+            let original_id = answered.own_id.unwrap_or(original_id);
             if original_id.as_id().json() == id.json() {
                 self.pass_on(to, frame, envelope, method, out);
                 return;

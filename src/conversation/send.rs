@@ -75,18 +75,18 @@ impl Conversation {
         self.send(requester, error, None, out);
     }
 
-    /// The client's `initialize` as the policy lets it pass when it is sent once more.
-    pub(super) fn masked(&mut self, initialize: Frame) -> Frame {
-        let Some(policy) = &mut self.policy else {
-            return initialize;
+    /// A request of the client as the policy lets it pass when the relay sends it; the error says why
+    /// it does not.
+    pub(super) fn admitted(&mut self, request: Frame) -> Result<Frame, String> {
+        let (Some(policy), Scanned::Message(at)) = (&mut self.policy, scan(&request, &self.limits))
+        else {
+            return Ok(request);
         };
-        if let Scanned::Message(at) = scan(&initialize, &self.limits)
-            && let Decision::Changed(masked, _) =
-                policy.decide(Side::Client, &initialize, &at, None)
-        {
-            return masked;
+        match policy.decide(Side::Client, &request, &at, None) {
+            Decision::Unchanged => Ok(request),
+            Decision::Changed(changed, _) => Ok(changed),
+            Decision::Denied(why) => Err(why),
         }
-        initialize
     }
 
     fn check_policy(

@@ -11,8 +11,12 @@ pub(super) struct SessionId(SmallVec<[u8; 40]>);
 impl SessionId {
     /// The session that a message names.
     pub(super) fn named(frame: &Frame, at: &Envelope) -> Option<Self> {
-        let id = named_session(frame, at)?;
-        Some(Self(SmallVec::from_slice(id.as_bytes())))
+        Some(Self::of(&named_session(frame, at)?))
+    }
+
+    /// The session with this id.
+    pub(super) fn of(id: &str) -> Self {
+        Self(SmallVec::from_slice(id.as_bytes()))
     }
 
     pub(super) fn as_str(&self) -> &str {

@@ -62,7 +62,7 @@ impl Conversation {
     /// Whether a request of the client is open.
     #[must_use]
     pub fn in_turn(&self) -> bool {
-        !self.pending[Side::Client as usize].is_empty()
+        !self.pending[Side::Client as usize].is_empty() || self.held_for_restart().next().is_some()
     }
 
     /// When [`Conversation::handle_timeout`] has to be called.
@@ -73,6 +73,7 @@ impl Conversation {
             self.link_status.due(),
             self.cancelled_due(),
             self.silence_due(),
+            self.restart_due(),
             self.dialects.deadline(),
             self.early.until,
             self.salvage_due(),
@@ -168,10 +169,11 @@ impl Conversation {
         out.note(Note::AgentExited { exit });
         self.shutdown.exit = Some(exit);
         self.shutdown.stderr_tail = stderr_tail;
-        if self.shutdown.step == Step::Over {
+        if self.shutdown.step == Step::Over || self.is_agent_down() {
             return;
         }
         self.shutdown.cause.get_or_insert(Cause::AgentExited);
+        self.hold_at_end();
         self.shutdown.unreachable[Side::Agent as usize] = true;
         self.take_unsent(Side::Agent, out);
         if self.shutdown.sends(Side::Agent) {
@@ -193,6 +195,10 @@ impl Conversation {
         }
         let again = self.shutdown.is_stopped();
         self.shutdown.cause = Some(cause.clone());
+        self.stop_restarting(&self.stopping(Delivered::No), out);
+        if self.is_agent_down() {
+            return self.finish(cause, out);
+        }
         if !again {
             let drained = now + self.limits.drain;
             self.shutdown.drained = Some(drained);
@@ -248,6 +254,7 @@ impl Conversation {
         self.dialects.set_time(now);
         self.expire_silence(out);
         self.expire_cancelled(out);
+        self.expire_restart(out);
         self.expire_version_timers(out);
         self.settle_updates(out);
         self.expire_updates(out);
@@ -353,8 +360,12 @@ impl Conversation {
         if self.shutdown.step == Step::Over {
             return self.close_client_at_end(out);
         }
-        self.shutdown.cause.get_or_insert(cause);
+        self.shutdown.cause.get_or_insert_with(|| cause.clone());
         self.answer_agent(&client_left(Delivered::Unknown), out);
+        self.stop_restarting(&client_left(Delivered::No), out);
+        if self.is_agent_down() {
+            return self.finish(cause, out);
+        }
         if !self.links.agent_half_close && self.owes_answers() {
             self.shutdown
                 .advance(Step::Finishing, Some(self.now + self.limits.stop_grace));
@@ -377,6 +388,7 @@ impl Conversation {
     /// Ends the relay's stream to the agent and gives the agent time to end too. Its open requests
     /// are answered first.
     fn close_agent(&mut self, why: CloseReason, out: &mut Outbox) {
+        self.hold_at_end();
         self.answer_agent(&self.stopping(Delivered::Unknown), out);
         let ends_for_good = why == CloseReason::Shutdown && self.links.client_on_stdio;
         let reported = if ends_for_good {
@@ -414,7 +426,7 @@ impl Conversation {
     }
 
     /// The cause of a shutdown that the agent began.
-    fn agent_cause(&self) -> Cause {
+    pub(super) fn agent_cause(&self) -> Cause {
         if self.links.agent_is_child {
             Cause::AgentExited
         } else {

@@ -54,6 +54,12 @@ impl Silence {
         self.told.iter().any(|one| one.side == side)
     }
 
+    /// There is no agent any more.
+    pub(super) fn forget_agent(&mut self) {
+        self.told.retain(|one| one.side != Side::Agent);
+        self.terminals.clear();
+    }
+
     /// A request is open no more.
     pub(super) fn forget(&mut self, side: Side, id: &IdBuf) {
         self.told.retain(|one| one.side != side || one.id != *id);

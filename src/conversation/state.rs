@@ -12,6 +12,7 @@ use super::dialect_options::DialectOptions;
 use super::link_status::LinkStatus;
 use super::non_json::{LogRedaction, NonJsonOutput};
 use super::own_answers::OwnAnswers;
+use super::restart_state::Restart;
 use super::session_id::SessionId;
 use super::shutdown_state::Shutdown;
 use super::silence_state::Silence;
@@ -37,6 +38,10 @@ pub struct Conversation {
     /// Requests whose answers do not come.
     pub(super) silence: Silence,
     pub(super) shutdown: Shutdown,
+    /// What is needed to start the agent again; `None` when it is not.
+    pub(super) restart: Option<Box<Restart>>,
+    /// Each message is looked at for that.
+    pub(super) attends_restart: bool,
     pub(super) link_status: LinkStatus,
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`, and when each was received.
@@ -95,6 +100,10 @@ pub(super) struct OpenRequest {
     pub(super) session: Option<SessionId>,
     /// The client has cancelled it, and when.
     pub(super) cancelled: Option<(Cancelled, Instant)>,
+    /// Its parameters, as far as an agent that is started again needs them.
+    pub(super) kept: Option<Box<[u8]>>,
+    /// The id that it had, if it was passed on under another one.
+    pub(super) own_id: Option<IdBuf>,
 }
 
 /// How the client has cancelled a request.
@@ -180,6 +189,8 @@ impl Conversation {
             limits,
             links,
             shutdown: Shutdown::default(),
+            restart: None,
+            attends_restart: false,
             link_status: LinkStatus::default(),
             dialects,
             held: VecDeque::new(),

@@ -13,8 +13,12 @@ const MAX_HELD_BYTES: usize = 1 << 20;
 impl Conversation {
     /// Whether no more of what the client sends is held.
     pub(super) fn is_holding_enough(&self) -> bool {
-        let weights = self.held.iter().map(|(frame, _)| frame.weight());
-        self.held.len() >= MAX_HELD || weights.sum::<usize>() >= MAX_HELD_BYTES
+        let held = || {
+            let early = self.held.iter().map(|(frame, _)| frame);
+            early.chain(self.held_for_restart())
+        };
+        let weights = held().map(Frame::weight);
+        held().nth(MAX_HELD - 1).is_some() || weights.sum::<usize>() >= MAX_HELD_BYTES
     }
 
     /// Takes a message while the versions of the two sides are not known.
@@ -40,7 +44,7 @@ impl Conversation {
             Step::Refuse(error) => return self.send(Side::Client, error, None, out),
             Step::Retry(offer) => {
                 out.command(Command::RestartAgent);
-                let offer = self.masked(offer);
+                let offer = self.admitted(offer.clone()).unwrap_or(offer);
                 return self.queue(Side::Agent, offer, out);
             }
             // The answer is the first message that is converted.

@@ -38,6 +38,8 @@ pub const UNTRANSLATABLE: i32 = -32058;
 pub const NOT_RECORDED: i32 = -32059;
 /// The codes that are the relay's own.
 pub const OWN_CODES: RangeInclusive<i64> = NOT_RECORDED as i64..=PEER_LOST as i64;
+/// A session could not be brought back to an agent that was started again (ACP: resource not found).
+pub const NOT_RESTORED: i32 = -32002;
 /// The request was cancelled (ACP, `$/cancel_request`).
 pub const CANCELLED: i32 = -32800;
 
@@ -46,7 +48,7 @@ pub const CANCELLED: i32 = -32800;
 pub const AGENT_EXITED_METHOD: &str = "_acp-relay/agent_exited";
 
 /// The method of notices about the conversation: that the connection to the agent is lost or restored,
-/// that a side is silent, that a turn of an earlier connection has ended.
+/// that the agent is gone or back, that a side is silent, that a turn of an earlier connection has ended.
 pub const LINK_STATUS_METHOD: &str = "_acp-relay/status";
 
 /// The reason for a conversation that has to be recorded and cannot be. It is a policy refusal, but
@@ -350,6 +352,19 @@ pub fn silent(side: Side, method: &str, session: Option<&str>, since: Duration) 
     status(&params)
 }
 
+/// The notification that the agent is down, is started again, or is back.
+#[must_use]
+pub fn agent_status(state: &str, detail: &str) -> Frame {
+    status(&json!({ "agent": state, "detail": detail }))
+}
+
+/// The notification that cancels a request.
+#[must_use]
+pub fn cancel_request(id: Id<'_>) -> Frame {
+    let head = br#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"#;
+    Frame::new([head, id.json(), b"}}"].concat())
+}
+
 /// The notification that a turn of an earlier connection of the client has ended.
 #[must_use]
 pub fn turn_ended(session: &str, reason: Option<&str>) -> Frame {
@@ -422,6 +437,7 @@ const fn name(code: i32) -> &'static str {
         POLICY_DENIED => "policy_denied",
         UNTRANSLATABLE => "untranslatable",
         NOT_RECORDED => "not_recorded",
+        NOT_RESTORED => "not_restored",
         _ => "other",
     }
 }

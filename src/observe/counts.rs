@@ -13,9 +13,13 @@ use jsonrpc::Side;
 pub struct Counts {
     received: [Traffic; 2],
     sent: [Traffic; 2],
-    notes: [u64; Note::NAMES.len()],
+    notes: NoteCounts,
     rules: RuleCounts,
 }
+
+/// A count for each kind of note, by [`Note::index`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoteCounts(pub(super) [u64; Note::NAMES.len()]);
 
 /// What happened in the sides' dialects. Searched, not hashed: a conversation uses some ten rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +49,12 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
+impl Default for NoteCounts {
+    fn default() -> Self {
+        Self([0; Note::NAMES.len()])
+    }
+}
+
 impl Counts {
     /// What was received from `side`.
     #[must_use]
@@ -60,7 +70,7 @@ impl Counts {
 
     /// The notes that occurred, by name.
     pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let all = Note::NAMES.into_iter().zip(self.notes);
+        let all = Note::NAMES.into_iter().zip(self.notes.0);
         all.filter(|(_, count)| *count > 0)
     }
 
@@ -72,7 +82,7 @@ impl Counts {
 
     /// Counts a note; also one about what happens after the conversation.
     pub fn add(&mut self, note: &Note) {
-        self.notes[note.index()] += 1;
+        self.notes.0[note.index()] += 1;
         self.rules.add(note);
     }
 

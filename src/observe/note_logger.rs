@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::counts::NoteCounts;
 use super::{Event, Observer};
 use conversation::{DialectEvent, Note, V2_DIALECT};
 
@@ -17,7 +18,7 @@ const MAX_ONCE: usize = 64;
 /// The observer that writes notes to the log.
 #[derive(Debug, Default)]
 pub struct NoteLogger {
-    notes: [u64; Note::NAMES.len()],
+    notes: NoteCounts,
     /// Notes about dialects, by kind.
     dialect_notes: [u64; DialectEvent::ALL.len()],
     /// The conversions between versions, and the reasons for denials, that were logged.
@@ -34,7 +35,7 @@ impl Observer for NoteLogger {
                 return;
             }
             Note::Dialect { what, .. } => (&mut self.dialect_notes[*what as usize], what.name()),
-            _ => (&mut self.notes[note.index()], note.name()),
+            _ => (&mut self.notes.0[note.index()], note.name()),
         };
         *count += 1;
         if let Some(text) = once(note) {
@@ -105,6 +106,8 @@ const fn is_expected(note: &Note) -> bool {
         | Note::LinkStatus { .. }
         | Note::LateAnswer { .. }
         | Note::Heard { .. }
+        | Note::SessionRestored
+        | Note::RepeatedUpdate
         | Note::HeldUpdate => true,
         Note::Dialect { what, .. } => matches!(
             what,

@@ -21,7 +21,7 @@ use observe::{Event, Observers};
 use panics::{self, Place};
 use policy::MessagePolicy;
 use transport::{
-    FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, SessionClaims, StopStep,
+    FrameStream, Link, LinkError, LinkGuard, PeerKind, Restart, Restarts, SessionClaims, StopStep,
 };
 
 /// Bytes read from a side before the results are written. The messages share their memory with the
@@ -99,6 +99,7 @@ pub fn run(
         .claiming(client.sessions.is_some())
         .with_longest([client.peer.longest, agent.peer.longest])
         .with_log_redaction(agent.guard.log_redaction())
+        .with_restarts(agent.guard.restarts() == Restarts::Always)
         .with_marker(marker)
         .with_agent_name(agent_name),
         observers,
@@ -259,7 +260,10 @@ impl RelayLoop {
             let mut moved = self.poll_restart(cx);
             moved |= self.read(Side::Agent, cx);
             moved |= self.read(Side::Client, cx);
-            moved |= self.poll_claims(cx);
+            if self.poll_claims(cx) {
+                moved = true;
+                self.process_outbox();
+            }
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
             moved |= self.update_agent_away();
@@ -399,10 +403,14 @@ impl RelayLoop {
             self.refused = self.refused.or(refused);
         }
         let how = format!("broke off: {error}");
-        if matches!(
-            error,
-            LinkError::Io { .. } | LinkError::Unavailable(_) | LinkError::Killed
-        ) {
+        // A server that does not know the conversation any more has lost it.
+        let forgets = matches!(error, LinkError::Refused(_)) && self.conversation.is_restartable();
+        if forgets
+            || matches!(
+                error,
+                LinkError::Io { .. } | LinkError::Unavailable(_) | LinkError::Killed
+            )
+        {
             self.conversation
                 .handle_lost(side, how, now, &mut self.outbox);
         } else {
@@ -457,14 +465,19 @@ impl RelayLoop {
                 self.writers[Side::Agent as usize] = Writer::new(Side::Agent, link.tx);
                 self.holds[Side::Agent as usize] = link.guard;
                 self.idle[Side::Agent as usize] = false;
-            }
-            Err(why) => {
-                let (how, now) = (format!("cannot be started again: {why}"), Instant::now());
+                self.exited = false;
                 self.conversation
-                    .handle_lost(Side::Agent, how, now.into_std(), &mut self.outbox);
+                    .set_longest(Side::Agent, link.peer.longest);
             }
+            Err(why) => self.fail_restart(&why),
         }
         true
+    }
+
+    fn fail_restart(&mut self, why: &str) {
+        let now = Instant::now().into_std();
+        self.conversation
+            .handle_not_restarted(why, now, &mut self.outbox);
     }
 
     fn poll_exit(&mut self, cx: &mut Context<'_>) {
@@ -626,6 +639,9 @@ impl RelayLoop {
                 Command::RestartAgent => {
                     hold.signal(StopStep::Kill);
                     self.restart = hold.restart();
+                    if self.restart.is_none() {
+                        self.fail_restart("its address is not known any more");
+                    }
                 }
             }
         }
@@ -708,7 +724,7 @@ fn link_traits(client: &Link, agent: &Link) -> LinkTraits {
         agent_is_child: agent.peer.kind == PeerKind::Child,
         agent_is_replayed: agent.peer.kind == PeerKind::Replayed,
         announce_exit: client.peer.kind == PeerKind::Remote,
-        agent_restarts: agent.guard.restarts(),
+        agent_restarts: agent.guard.restarts() != Restarts::Never,
         agent_is_relay: agent.guard.is_relay(),
     }
 }

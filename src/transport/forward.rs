@@ -59,7 +59,7 @@ macro_rules! forward {
     (@restart $($to:tt)+) => {
         $crate::forward! { @of [&mut] restart() -> Option<$crate::Restart>; $($to)+ }
     };
-    (@restarts $($to:tt)+) => { $crate::forward! { @of [&] restarts() -> bool; $($to)+ } };
+    (@restarts $($to:tt)+) => { $crate::forward! { @of [&] restarts() -> $crate::Restarts; $($to)+ } };
     (@is_relay $($to:tt)+) => { $crate::forward! { @of [&] is_relay() -> bool; $($to)+ } };
     (@stderr_tail $($to:tt)+) => { $crate::forward! { @of [&] stderr_tail() -> String; $($to)+ } };
     (@poll $method:ident($($arg:ident: $type:ty)?); $($to:tt)+) => {

@@ -60,7 +60,7 @@ pub use inherited::Inherited;
 pub use jsonrpc::{CloseReason, Exit};
 pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
-    Restart, SessionClaims, SinkPoll, StderrCallback, StopStep,
+    Restart, Restarts, SessionClaims, SinkPoll, StderrCallback, StopStep,
 };
 pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,

@@ -191,13 +191,25 @@ pub trait LinkGuard: Send {
     fn log_redaction(&self) -> fn(&str) -> String;
     /// Opens a further link to the same peer, in place of this one; `None` if that cannot be done.
     fn restart(&mut self) -> Option<Restart>;
-    /// Whether [`LinkGuard::restart`] can be used.
-    fn restarts(&self) -> bool;
+    /// When [`LinkGuard::restart`] may be used.
+    fn restarts(&self) -> Restarts;
     /// Whether the peer is known to be another relay: by a resumable link, or by a header of its
     /// server. Its own errors are not the agent's.
     fn is_relay(&self) -> bool;
     /// The end of the process's stderr: at most 4 KiB, control characters escaped.
     fn stderr_tail(&self) -> String;
+}
+
+/// When a further link to the same peer may take the place of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restarts {
+    /// Not at all.
+    #[default]
+    Never,
+    /// Before the two sides have agreed on a version.
+    Handshake,
+    /// Also when the peer has ended.
+    Always,
 }
 
 /// A further link to the same peer; the error describes why there is none.
@@ -338,8 +350,8 @@ impl LinkGuard for () {
         false
     }
 
-    fn restarts(&self) -> bool {
-        false
+    fn restarts(&self) -> Restarts {
+        Restarts::Never
     }
 
     fn stderr_tail(&self) -> String {

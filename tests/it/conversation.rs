@@ -144,7 +144,8 @@ impl Stage {
                     number("client takes ", usize::MAX),
                     number("agent takes ", usize::MAX),
                 ])
-                .with_policy(policy(lines)),
+                .with_policy(policy(lines))
+                .with_restarts(is_given("restarts")),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -197,6 +198,10 @@ impl Stage {
             ["is", "lost"] => {
                 self.core
                     .handle_lost(side, "was reset".into(), self.now, &mut self.out)
+            }
+            ["is", "not", "started"] => {
+                self.core
+                    .handle_not_restarted("no such file", self.now, &mut self.out)
             }
             ["deaf"] => self.core.handle_unwritable(
                 side,
@@ -254,7 +259,10 @@ impl Stage {
             reported.push(match order {
                 Command::Kill => "SIGKILL".into(),
                 Command::Terminate => "SIGTERM".into(),
-                Command::RestartAgent => "restart".into(),
+                Command::RestartAgent => {
+                    self.closed[Side::Agent as usize] = false;
+                    "restart".into()
+                }
             });
         }
         for side in [Side::Client, Side::Agent] {

@@ -188,7 +188,8 @@ impl Server {
         let setup = self.role.setup_for(&client.peer, agent);
         let setup = setup.as_ref().unwrap_or(&context.agent);
         let reached = {
-            let reached = conversation::connect_agent(&agent.endpoint, setup, &self.stop);
+            let (to, restarts) = (&agent.endpoint, context.restarts);
+            let reached = conversation::connect_agent(to, setup, restarts, &self.stop);
             let mut reached = Box::pin(reached);
             // Meanwhile the client gets signs of life.
             let mut is_lost = false;

@@ -27,7 +27,7 @@ use crate::cli::{console, exit, framing, runtime, shutdown, stderr, target};
 use jsonrpc::framing::Framing;
 use observe::Observers;
 use proxy::{End, StopSignals};
-use transport::{Link, Peer, PeerKind, Setup, stream};
+use transport::{Link, Peer, PeerKind, Restarts, Setup, stream};
 
 /// Examples of `try`.
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -128,6 +128,7 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
         ..StopSignals::default()
     };
     let mut prepared = Prepared::new(target, args.common, stop).await?;
+    prepared.context.restarts = Restarts::Handshake;
     let silence = Arc::new(Notify::new());
     prepared.context.agent.silence = Some(Arc::clone(&silence));
     let prepared = Arc::new(prepared);
@@ -256,7 +257,9 @@ async fn try_headers(
             framing: Some(Framing::ContentLength),
             ..context.agent.clone()
         };
-        let link = connect_agent(to, &setup, &context.stop).await.ok()?;
+        let link = connect_agent(to, &setup, context.restarts, &context.stop)
+            .await
+            .ok()?;
         let mut second = Conversation::start(link, prepared);
         let (client, mut no_methods) = (&mut second.client, ());
         let request = client.request("initialize", introduction(), &mut no_methods, None);

@@ -5,6 +5,7 @@
 #   {"send": MESSAGE}               prints it as it is
 #   {"keep": true}                  keeps the request, to be answered later
 #   {"sleep": SECONDS}
+#   {"exit": CODE}                  ends, at once
 #   {"forever": [STEP, ...]}
 # In a VALUE or MESSAGE, "$line", "$message", "$id", "$text" and "$pid" stand for the line that was
 # read, what is in it, its result as a text, and the process id.
@@ -33,6 +34,8 @@ def run(steps, message, names):
         if "keep" in step:
             kept = message["id"]
         time.sleep(step.get("sleep", 0))
+        if "exit" in step:
+            os._exit(step["exit"])
         while "forever" in step:
             run(step["forever"], message, names)
 

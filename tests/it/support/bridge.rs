@@ -20,7 +20,8 @@ use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
 use acp_relay::observe::{Event, Observer, Observers};
 use acp_relay::proxy::{self, End, StopSignals};
 use acp_relay::transport::{
-    CloseReason, Link, LinkGuard, PeerKind, PresenceCallback, Restart, StderrCallback, StopStep,
+    CloseReason, Link, LinkGuard, PeerKind, PresenceCallback, Restart, Restarts, StderrCallback,
+    StopStep,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -320,8 +321,8 @@ impl LinkGuard for Watched {
         None
     }
 
-    fn restarts(&self) -> bool {
-        false
+    fn restarts(&self) -> Restarts {
+        Restarts::Never
     }
 }
 

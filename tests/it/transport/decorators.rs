@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use acp_relay::cli::{StderrTargets, agent_hold, restartable};
 use acp_relay::jsonrpc::framing::Decoded;
 use acp_relay::transport::{
-    Exit, FrameStream, LinkError, LinkGuard, Presence, PresenceCallback, Restart, StderrCallback,
-    StopStep,
+    Exit, FrameStream, LinkError, LinkGuard, Presence, PresenceCallback, Restart, Restarts,
+    StderrCallback, StopStep,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -79,8 +79,8 @@ impl LinkGuard for Probe {
         Some(Box::pin(async { Err("not now".to_owned()) }))
     }
 
-    fn restarts(&self) -> bool {
-        true
+    fn restarts(&self) -> Restarts {
+        Restarts::Always
     }
 
     fn is_relay(&self) -> bool {
@@ -122,7 +122,7 @@ fn guarded_by(guard: &mut dyn LinkGuard, probe: &Probe) -> BTreeMap<&'static str
         ("unacknowledged", guard.unacknowledged().to_string()),
         ("log_redaction", guard.log_redaction()("text")),
         ("restart", guard.restart().is_some().to_string()),
-        ("restarts", guard.restarts().to_string()),
+        ("restarts", format!("{:?}", guard.restarts())),
         ("is_relay", guard.is_relay().to_string()),
         ("stderr_tail", guard.stderr_tail()),
     ])
@@ -133,7 +133,12 @@ fn guards_answer_as_those_that_they_guard() {
     let probe = Probe::default();
     let plain = guarded_by(&mut probe.clone(), &probe);
     let hold: Box<dyn LinkGuard> = Box::new(probe.clone());
-    let again = restartable(hold, &"exec:agent".parse().unwrap(), &setup());
+    let again = restartable(
+        hold,
+        &"exec:agent".parse().unwrap(),
+        &setup(),
+        Restarts::Always,
+    );
     let hold = Box::new(probe.clone());
     let agent = agent_hold(hold, StderrTargets::default());
     // With what each decides itself.

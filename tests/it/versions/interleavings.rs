@@ -1,5 +1,5 @@
-//! Random interleavings of turns, cancels and permissions in virtual time: whatever the order, each
-//! request is answered once on either side, and nothing else is.
+//! Random interleavings of turns, cancels, permissions and deaths of the agent in virtual time: whatever
+//! the order, each request is answered once on either side, and nothing else is.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -12,11 +12,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use acp_relay::conversation::{
-    Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+    Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
 };
 use acp_relay::dialect::Library;
 use acp_relay::dialect::versions::VersionPolicies;
-use acp_relay::jsonrpc::{Frame, Limits, Side};
+use acp_relay::jsonrpc::{Exit, Frame, Limits, Side};
 use serde_json::{Value, json};
 
 /// How many conversations of each topology; `.ci/long` sets more in this variable.
@@ -48,6 +48,10 @@ struct World {
     log: Vec<String>,
     /// Turns and permissions that the relay has ended.
     ended: usize,
+    /// Sessions that were brought back, once the agent may die; and whether it is dying.
+    restored: usize,
+    may_die: bool,
+    is_dying: bool,
 }
 
 #[test]
@@ -66,6 +70,16 @@ fn each_request_of_a_v1_client_and_a_v2_agent_is_answered_once() {
 fn each_request_of_a_v2_client_and_a_v1_agent_is_answered_once() {
     let ended = seeds().map(|seed| World::new(Some(Side::Client)).play(seed));
     assert!(ended.sum::<usize>() > 0, "the relay has ended no turn");
+}
+
+#[test]
+fn each_request_is_answered_once_though_the_agent_dies_and_is_started_again() {
+    let restored = seeds().map(|seed| {
+        let mut world = World::of(None, true);
+        world.run(seed);
+        world.restored
+    });
+    assert!(restored.sum::<usize>() > 0, "no session was brought back");
 }
 
 #[test]
@@ -115,8 +129,12 @@ fn seeds() -> RangeInclusive<u64> {
 }
 
 impl World {
-    /// A world in which both are initialised, with the session `s`.
     fn new(v2: Option<Side>) -> Self {
+        Self::of(v2, false)
+    }
+
+    /// A world in which both are initialised, with the session `s`.
+    fn of(v2: Option<Side>, may_die: bool) -> Self {
         static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| Arc::new(Library::builtin()));
         let limits = Arc::new(Limits::default());
@@ -124,15 +142,24 @@ impl World {
         let dialects = DialectOptions::new(library, &plain, &plain)
             .unwrap()
             .with_versions(Arc::clone(&limits), VersionPolicies::default(), [None; 2]);
+        let traits = LinkTraits {
+            agent_is_child: may_die,
+            agent_half_close: may_die,
+            ..LinkTraits::default()
+        };
         let mut world = Self {
             out: Outbox::new(&limits),
-            relay: Conversation::new(limits, LinkTraits::default(), dialects, Instant::now()),
+            relay: Conversation::new(limits, traits, dialects, Instant::now())
+                .with_restarts(may_die),
             now: Instant::now(),
             v2,
             actors: Default::default(),
             faults: Vec::new(),
             log: Vec::new(),
             ended: 0,
+            restored: 0,
+            may_die,
+            is_dying: false,
         };
         let hello = match v2 {
             Some(Side::Client) => {
@@ -142,7 +169,7 @@ impl World {
         };
         let welcome = match v2 {
             Some(Side::Client) | None => {
-                json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"close": {}}}})
+                json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true, "sessionCapabilities": {"close": {}}}})
             }
             Some(Side::Agent) => {
                 json!({"protocolVersion": 2, "info": {"name": "a", "version": "1"},
@@ -160,10 +187,15 @@ impl World {
 
     /// Returns how many turns and permissions the relay has ended.
     fn play(mut self, seed: u64) -> usize {
+        self.run(seed);
+        self.ended
+    }
+
+    fn run(&mut self, seed: u64) {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let agent_is_v2 = self.v2 == Some(Side::Agent);
         for _ in 0..dice.up_to(30) {
-            match dice.up_to(14) {
+            match dice.up_to(if self.may_die { 16 } else { 14 }) {
                 0..=2 => {
                     let text = json!([{"type": "text", "text": "hello"}]);
                     self.ask(
@@ -184,11 +216,15 @@ impl World {
                 }
                 11 => self.cancel_one(Side::Agent, &mut dice),
                 12 => self.wait(Duration::from_millis(dice.up_to(700))),
+                14 | 15 => self.die(),
                 _ => self.wait(Duration::from_secs(dice.up_to(70))),
             }
         }
         // Everybody finishes.
         for _ in 0..40 {
+            if self.is_dying {
+                self.die();
+            }
             for side in [Side::Client, Side::Agent] {
                 while !self.actors[side as usize].owes.is_empty() {
                     self.answer_one(side, &mut dice);
@@ -221,10 +257,31 @@ impl World {
             self.faults,
             self.log
         );
-        self.ended
+    }
+
+    /// The agent ends its stream; the second time, its process.
+    fn die(&mut self) {
+        if self.is_dying {
+            self.log.push("the agent exits".to_owned());
+            self.is_dying = false;
+            self.actors[Side::Agent as usize] = Actor::default();
+            let exit = Exit::Code(1);
+            self.relay
+                .handle_exit(exit, String::new(), self.now, &mut self.out);
+        } else if self.relay.reads(Side::Agent) {
+            self.log.push("the agent ends its stream".to_owned());
+            self.is_dying = true;
+            let how = "ended its stream".to_owned();
+            self.relay
+                .handle_eof(Side::Agent, how, self.now, &mut self.out);
+        }
+        self.deliver();
     }
 
     fn ask(&mut self, from: Side, method: &str, params: Value) {
+        if !self.relay.reads(from) {
+            return;
+        }
         let actor = &mut self.actors[from as usize];
         actor.next_id += 1;
         let id = json!(format!("{from}-{}", actor.next_id));
@@ -311,6 +368,8 @@ impl World {
         let body = match (&self.actors[from as usize].owes[at].1[..], dice.up_to(8)) {
             (_, 0) => json!({"error": {"code": -32800, "message": "cancelled"}}),
             (_, 1) => json!({"error": {"code": -32603, "message": "failed"}}),
+            ("initialize", _) => json!({"result": {"protocolVersion": 1, "agentCapabilities": {
+                "loadSession": true, "sessionCapabilities": {"close": {}}}}}),
             ("session/prompt", _) if is_v2 => json!({"result": {"messageId": "u"}}),
             ("session/prompt", 2) => json!({"result": {"stopReason": "cancelled"}}),
             ("session/prompt", _) => json!({"result": {"stopReason": "end_turn"}}),
@@ -347,7 +406,10 @@ impl World {
 
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
+        let mut rounds = 0;
         while let Some(at) = self.relay.poll_timeout().filter(|at| *at <= until) {
+            rounds += 1;
+            assert!(rounds < 1000, "a deadline stays: {:#?}", self.log);
             self.now = self.now.max(at);
             self.relay.handle_timeout(self.now, &mut self.out);
             self.deliver();
@@ -357,6 +419,17 @@ impl World {
 
     /// Gives both what the relay sends.
     fn deliver(&mut self) {
+        while let Some(command) = self.out.pop_command() {
+            self.log.push(format!("{command:?}"));
+            match command {
+                Command::RestartAgent => {
+                    self.is_dying = false;
+                    self.actors[Side::Agent as usize] = Actor::default();
+                }
+                Command::Kill => self.actors[Side::Agent as usize] = Actor::default(),
+                Command::Terminate => assert!(self.may_die, "{:?}", self.log),
+            }
+        }
         for side in [Side::Client, Side::Agent] {
             while let Some(frame) = self.out.pop(side) {
                 let message: Value = serde_json::from_slice(frame.as_bytes()).unwrap();
@@ -397,8 +470,8 @@ impl World {
         }
         while let Some(note) = self.out.pop_note() {
             self.ended += usize::from(matches!(note, Note::Cancelled { .. }));
+            self.restored += usize::from(matches!(note, Note::SessionRestored));
         }
-        assert!(self.out.pop_command().is_none(), "{:?}", self.log);
     }
 }
 

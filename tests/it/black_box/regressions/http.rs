@@ -166,7 +166,9 @@ fn connect_over_http_ends_as_over_a_websocket_when_the_server_is_stopped() {
 fn a_message_posted_during_the_close_is_refused_and_queued_ones_are_delivered() {
     block_on(async {
         let state = tempfile::tempdir().unwrap();
-        let options = format!("{HTTP} --limit close-grace=20s --limit http-stream-open=60s");
+        let options = format!(
+            "{HTTP} --agent-restart never --limit close-grace=20s --limit http-stream-open=60s"
+        );
         let mut program = serve(state.path(), &options, "exit 3");
         let client = Caller::to(&program.address().await).initialize().await;
         let mut of_connection = client.events(&[]).await;

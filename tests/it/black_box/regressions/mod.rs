@@ -6,6 +6,7 @@ mod admission;
 mod http;
 mod processes;
 mod recorder;
+mod restarts;
 pub(super) mod support;
 mod turns;
 mod websocket;

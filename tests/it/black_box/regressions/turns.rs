@@ -64,11 +64,24 @@ fn a_cancelled_turn_ends_and_so_does_its_question() {
         assert_eq!(ended["result"]["_meta"]["acp-relay"]["by"], "relay");
         client.write(&format!("{}\n", prompt_of(11))).await;
         // The question is answered in place of the client; the own answer of the agent to the first
-        // prompt is dropped, and the second one is sent. Its question has an id that is in use.
-        for answered in ["{\"outcome\": {\"outcome\": \"cancelled\"}}", "null"] {
-            let update = client.json().await;
+        // prompt is dropped, and the second one is sent. Its question gets an id that is not in use.
+        let is_told = |update: Value, answered: &str| {
             assert_eq!(update["params"]["update"]["answered"], answered, "{update}");
+        };
+        is_told(
+            client.json().await,
+            r#"{"outcome": {"outcome": "cancelled"}}"#,
+        );
+        let second = client.json().await;
+        assert_eq!(second["method"], "session/request_permission", "{second}");
+        assert_ne!(second["id"], 7);
+        for (id, option) in [(&json!(7), "late"), (&second["id"], "no")] {
+            let outcome = json!({"outcome": "selected", "optionId": option});
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}});
+            client.write(&format!("{answer}\n")).await;
         }
+        let told = r#"{"outcome": {"outcome": "selected", "optionId": "no"}}"#;
+        is_told(client.json().await, told);
         let second = client.json().await;
         assert_eq!(second["id"], 11);
         assert_eq!(second["result"]["stopReason"], "refusal");

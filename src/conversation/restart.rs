@@ -1,0 +1,796 @@
+//! An agent that has died while its client is there is started again, and gets its sessions back, as
+//! soon as the client asks for something.
+//!
+//! What was open when it died is answered with an error, as always: the relay sends nothing twice. The
+//! request that comes then waits until the agent has answered the `initialize` that is remembered, has
+//! loaded or resumed the session that the request names, and has the mode, the model and the options
+//! that the client saw last: an agent that comes back in its usual mode would edit where the user has
+//! set "plan". Of what comes with a loaded session the client has the history already. A session that
+//! does not come back is an error, never a fresh one
+//! (<https://agentclientprotocol.com/protocol/session-setup#loading-sessions>).
+
+use std::time::{Duration, Instant};
+
+use super::restart_state::{
+    Agreed, Asked, MAX_BYTES, MAX_STARTS, Restart, Setting, Step, WITHIN, lost_capability,
+};
+use super::session_id::SessionId;
+use super::shutdown_state::{self, Cause};
+use super::state::{Conversation, OpenRequest};
+use super::{Command, Note, Outbox};
+use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
+use jsonrpc::{Envelope, Exit, Frame, Id, Kind, Scanned, Side, member, member_text, scan, text};
+
+/// How long an agent that was started again may be silent and owe an answer. The first start of a
+/// package runner takes a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A login that takes longer may have asked a person.
+const UNATTENDED: Duration = Duration::from_secs(5);
+
+/// Updates that a client has which has seen the session before.
+const HISTORY: [&[u8]; 8] = [
+    b"user_message_chunk",
+    b"agent_message_chunk",
+    b"agent_thought_chunk",
+    b"tool_call",
+    b"tool_call_update",
+    b"plan",
+    b"plan_update",
+    b"plan_removed",
+];
+
+/// Updates of what is set again.
+const SETTINGS: [&[u8]; 2] = [b"current_mode_update", b"config_option_update"];
+
+impl Conversation {
+    /// Has the agent started again when it dies, if it can bring back its sessions.
+    #[must_use]
+    pub fn with_restarts(mut self, restarts: bool) -> Self {
+        let is_possible = restarts && !self.links.agent_is_replayed;
+        self.restart = is_possible.then(Box::default);
+        self
+    }
+
+    /// Whether the agent can be started again and given its sessions.
+    #[must_use]
+    pub fn is_restartable(&self) -> bool {
+        let is_possible = |restart: &Restart| restart.is_possible();
+        self.restart.as_deref().is_some_and(is_possible)
+    }
+
+    /// What has to be remembered of a request of the client until its answer comes.
+    pub(super) fn kept_of(&self, frame: &Frame, at: &Envelope) -> Option<Box<[u8]>> {
+        self.restart.as_ref()?;
+        let is_kept = match at.raw_method(frame) {
+            b"initialize"
+            | b"authenticate"
+            | b"session/new"
+            | b"session/load"
+            | b"session/resume"
+            | b"session/fork"
+            | b"session/close"
+            | b"session/delete"
+            | b"session/set_mode"
+            | b"session/set_model"
+            | b"session/set_config_option" => true,
+            _ => false,
+        };
+        let params = at.body(frame).filter(|params| params.len() <= MAX_BYTES);
+        Some(params.filter(|_| is_kept)?.into())
+    }
+
+    /// Remembers what the agent has answered.
+    pub(super) fn remember_restart(&mut self, request: &OpenRequest, frame: &Frame, at: &Envelope) {
+        let (Some(params), Some(restart)) = (&request.kept, &mut self.restart) else {
+            return;
+        };
+        let result = at.body(frame).unwrap_or_default();
+        let named = |object: &[u8]| member_text(object, "sessionId").map(|id| SessionId::of(&id));
+        let session = named(params);
+        match &request.method[..] {
+            b"initialize" => {
+                let version = member(result, "protocolVersion").unwrap_or_default();
+                if version != b"1" || self.dialects.converted() == Some(Side::Agent) {
+                    // Only sessions of v1 are brought back.
+                    self.restart = None;
+                    return;
+                }
+                let capabilities = member(result, "agentCapabilities").unwrap_or_default();
+                restart.agreed = Some(Agreed {
+                    params: params.clone(),
+                    version: version.into(),
+                    capabilities: capabilities.into(),
+                    method: returning_method(capabilities),
+                });
+            }
+            b"authenticate" => {
+                let took = self.now.saturating_duration_since(request.requested_at);
+                restart.authenticate = (took < UNATTENDED).then(|| params.clone());
+            }
+            b"session/new" | b"session/fork" => {
+                if let Some(id) = named(result) {
+                    restart.learn(id, params.clone(), result);
+                }
+            }
+            b"session/load" | b"session/resume" => {
+                if let Some(id) = session {
+                    restart.learn(id, params.clone(), result);
+                }
+            }
+            b"session/close" | b"session/delete" => {
+                if let Some(id) = session {
+                    restart.forget(&id);
+                }
+            }
+            _ => {
+                let known = session.and_then(|id| restart.session(&id));
+                let Some(known) = known else { return };
+                let value = |name| member(params, name).map(Box::from);
+                known.mode = value("modeId").or(known.mode.take());
+                known.model = value("modelId").or(known.model.take());
+                if let (Some(id), Some(value)) =
+                    (member(params, "configId"), member(params, "value"))
+                {
+                    known.set_option(id, value);
+                }
+                known.read_state(result);
+            }
+        }
+        self.attend_restart();
+    }
+
+    /// Whether the agent, which is ending or has ended, can be started again.
+    pub(super) fn can_come_back(&self) -> bool {
+        let shutdown = &self.shutdown;
+        self.is_restartable()
+            && shutdown.sends(Side::Client)
+            && shutdown.receives(Side::Client)
+            && matches!(
+                shutdown.cause,
+                None | Some(Cause::AgentExited | Cause::AgentLeft)
+            )
+            && match self.links.agent_is_child {
+                true => shutdown.exit != Some(Exit::Code(0)),
+                // The relay there has reported how its agent ended, and does not start it again.
+                false => shutdown.lost && shutdown.exit.is_none(),
+            }
+    }
+
+    /// The agent is ending. What the client asks meanwhile waits until it is known how.
+    pub(super) fn hold_at_end(&mut self) {
+        let could = self.can_come_back();
+        if let Some(restart) = self.restart.as_mut().filter(|_| could) {
+            restart.step = Step::Ending;
+            restart.due = None;
+            self.attend_restart();
+        }
+    }
+
+    /// The agent has ended and can come back: what is open is answered, and nothing else ends.
+    pub(super) fn suspend(&mut self, out: &mut Outbox) {
+        self.shutdown.unreachable[Side::Agent as usize] = true;
+        self.take_unsent(Side::Agent, out);
+        let mut waiting = Vec::new();
+        for one in std::mem::take(&mut self.own_answers.waiting) {
+            // It was never sent, so the agent that comes back can have it.
+            if self.pending[Side::Client as usize]
+                .remove(one.id.as_id())
+                .is_some()
+            {
+                waiting.push(one.frame);
+            }
+        }
+        self.answer_client(out);
+        self.answer_agent(
+            &Reason::new(reply::AGENT_EXITED, "the agent has ended"),
+            out,
+        );
+        self.own_answers.owed[Side::Agent as usize].clear();
+        self.own_answers.due = None;
+        self.silence.forget_agent();
+        self.salvage.cut[Side::Agent as usize] = None;
+        self.strays = 0;
+        self.oversized[Side::Agent as usize] = 0;
+        self.unmatched[Side::Agent as usize] = 0;
+        self.settle_updates(out);
+        let is_restoring = self.restart.as_mut().is_some_and(|restart| {
+            restart.step = Step::Down;
+            restart.due = None;
+            for session in &mut restart.sessions {
+                session.is_live = false;
+            }
+            for frame in waiting.into_iter().rev() {
+                restart.held.push_front(frame);
+            }
+            std::mem::take(&mut restart.is_restoring)
+        });
+        if is_restoring {
+            let reason = self.agent_gone(Delivered::No, true).retryable();
+            self.refuse_for_restart(&reason, out);
+        }
+        let shutdown = &mut self.shutdown;
+        *shutdown = shutdown_state::Shutdown {
+            silent: [false, true],
+            unreachable: [false, true],
+            exit: shutdown.exit,
+            lost: shutdown.lost,
+            stderr_tail: std::mem::take(&mut shutdown.stderr_tail),
+            agent_error: shutdown.agent_error.take(),
+            ..shutdown_state::Shutdown::default()
+        };
+        out.note(Note::AgentDown);
+        self.tell_agent(
+            "down",
+            "the agent is gone; your next request starts it again",
+            out,
+        );
+        self.attend_restart();
+        if self
+            .restart
+            .as_ref()
+            .is_some_and(|restart| !restart.held.is_empty())
+        {
+            self.begin_restart(out);
+        }
+    }
+
+    /// Ends an agent that does not do what it has to before the next prompt.
+    pub(super) fn replace_agent(&mut self, how: &str, out: &mut Outbox) {
+        self.expire_salvage(Some(Side::Agent), out);
+        out.note(Note::Ended {
+            side: Side::Agent,
+            how: how.to_owned(),
+            lost: false,
+        });
+        self.shutdown.agent_error = Some(how.to_owned());
+        self.suspend(out);
+    }
+
+    /// Whether there is no agent, and the client's next request starts it again.
+    pub(super) fn is_agent_down(&self) -> bool {
+        let is_down = |restart: &Restart| restart.step == Step::Down;
+        self.restart.as_deref().is_some_and(is_down)
+    }
+
+    /// Whether no more of what the client sends is held for an agent that is started again.
+    pub(super) fn held_for_restart(&self) -> impl Iterator<Item = &Frame> {
+        self.restart.iter().flat_map(|restart| &restart.held)
+    }
+
+    /// Takes a message that has to wait for an agent that is started again, or that belongs to its
+    /// start. `false` if it goes its usual way.
+    #[cold]
+    pub(super) fn take_for_restart(
+        &mut self,
+        from: Side,
+        frame: &Frame,
+        at: &Envelope,
+        out: &mut Outbox,
+    ) -> bool {
+        match (from, at.kind) {
+            (Side::Client, Kind::Request | Kind::Notification) => {
+                self.hold_for_restart(frame, at, out)
+            }
+            (Side::Agent, Kind::Result | Kind::Error) => self.take_restart_answer(frame, at, out),
+            (Side::Agent, Kind::Notification) => self.take_restart_update(frame, at, out),
+            _ => false,
+        }
+    }
+
+    /// The agent could not be started again, or connected to: `why` says it in words.
+    pub fn handle_not_restarted(&mut self, why: &str, now: Instant, out: &mut Outbox) {
+        self.now = now;
+        if !self.is_restoring() {
+            let how = format!("cannot be started again: {why}");
+            return self.handle_lost(Side::Agent, how, now, out);
+        }
+        let message = format!("the agent cannot be started again: {why}");
+        let reason = Reason::new(reply::PEER_LOST, message).at(ErrorSource::Agent);
+        self.fail_restart(&reason.retryable(), out);
+    }
+
+    /// Gives up what an agent that was started again has owed for too long.
+    pub(super) fn expire_restart(&mut self, out: &mut Outbox) {
+        let heard = self.heard[Side::Agent as usize];
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        if restart.due.is_none_or(|due| self.now < due) {
+            return;
+        }
+        let until = heard + PATIENCE;
+        if until > self.now {
+            restart.due = Some(until);
+            return;
+        }
+        restart.due = None;
+        let Step::Asked(id, asked) = std::mem::take(&mut restart.step) else {
+            return;
+        };
+        let waited = PATIENCE.as_secs();
+        if matches!(asked, Asked::Initialize | Asked::Authenticate) {
+            out.command(Command::Kill);
+            let message = format!("the agent was started again and has not answered in {waited} s");
+            let reason = Reason::new(reply::TIMEOUT, message).at(ErrorSource::Agent);
+            return self.fail_restart(&reason, out);
+        }
+        self.own_answers.expect(Side::Agent, id, None);
+        let why = format!("it has not answered in {waited} s");
+        self.fail_session(&asked, &why, out);
+    }
+
+    /// When [`Conversation::expire_restart`] may have something to do.
+    pub(super) fn restart_due(&self) -> Option<Instant> {
+        self.restart.as_ref()?.due
+    }
+
+    /// Answers what waits for the agent with this error.
+    pub(super) fn refuse_for_restart(&mut self, reason: &Reason, out: &mut Outbox) {
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        for frame in std::mem::take(&mut restart.held) {
+            self.refuse_held_frame(&frame, reason, out);
+        }
+    }
+
+    /// The restart ends, because the client or the relay does.
+    pub(super) fn stop_restarting(&mut self, reason: &Reason, out: &mut Outbox) {
+        self.refuse_for_restart(reason, out);
+        if let Some(restart) = &mut self.restart {
+            restart.is_over = true;
+            restart.is_restoring = false;
+            restart.due = None;
+            if restart.step != Step::Down {
+                restart.step = Step::Running;
+            }
+        }
+        self.attend_restart();
+    }
+
+    fn attend_restart(&mut self) {
+        let attends = |restart: &Restart| restart.attends();
+        self.attends_restart = self.restart.as_deref().is_some_and(attends);
+    }
+
+    fn refuse_held_frame(&mut self, frame: &Frame, reason: &Reason, out: &mut Outbox) {
+        match scan(frame, &self.limits) {
+            Scanned::Message(at) if at.kind == Kind::Request => {
+                let (id, method) = (at.id(frame).to_owned(), at.raw_method(frame));
+                self.answer_for_peer(Side::Client, &id, method, reason, out);
+            }
+            _ => out.note(Note::Undeliverable { to: Side::Agent }),
+        }
+    }
+
+    /// Tells the client what becomes of its agent, if it has asked for that.
+    fn tell_agent(&mut self, state: &str, detail: &str, out: &mut Outbox) {
+        if self.link_status.is_wanted() {
+            self.send(Side::Client, reply::agent_status(state, detail), None, out);
+        }
+    }
+
+    fn hold_for_restart(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
+        let missing = self.missing_session(frame, at);
+        if self.is_restoring() && self.cancel_held(frame, at, out) {
+            return true;
+        }
+        let Some(restart) = &mut self.restart else {
+            return false;
+        };
+        let is_request = at.kind == Kind::Request;
+        match &restart.step {
+            Step::Running if missing.is_none() => return false,
+            Step::Asked(..) => restart.held.push_back(frame.clone()),
+            _ if !is_request => out.note(Note::Undeliverable { to: Side::Agent }),
+            Step::Ending => restart.held.push_back(frame.clone()),
+            Step::Down => {
+                restart.held.push_back(frame.clone());
+                self.begin_restart(out);
+            }
+            Step::Running => {
+                restart.held.push_back(frame.clone());
+                self.continue_restart(out);
+            }
+        }
+        true
+    }
+
+    /// Whether something is held for an agent that was started again.
+    fn is_restoring(&self) -> bool {
+        let is_restoring = |restart: &Restart| restart.is_restoring;
+        self.restart.as_deref().is_some_and(is_restoring)
+    }
+
+    /// Ends what a notification of the client cancels, if it is held.
+    fn cancel_held(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
+        let session =
+            SessionId::named(frame, at).filter(|_| at.has_method(frame, "session/cancel"));
+        let id = member(at.body(frame).unwrap_or_default(), "requestId")
+            .filter(|_| at.has_method(frame, "$/cancel_request"));
+        let Some(restart) = self
+            .restart
+            .as_mut()
+            .filter(|_| session.is_some() || id.is_some())
+        else {
+            return false;
+        };
+        let (limits, mut cancelled) = (&self.limits, Vec::new());
+        restart.held.retain(|held| {
+            let Scanned::Message(at) = scan(held, limits) else {
+                return true;
+            };
+            let is_prompt = at.has_method(held, "session/prompt");
+            let is_turn = is_prompt && session.is_some() && SessionId::named(held, &at) == session;
+            let is_meant = is_turn || id.is_some_and(|id| Id::of_json(id) == at.id(held));
+            if is_meant {
+                cancelled.push((
+                    at.id(held).to_owned(),
+                    at.method(held).into_owned(),
+                    is_turn,
+                ));
+            }
+            !is_meant
+        });
+        for (id, method, is_turn) in &cancelled {
+            if *is_turn {
+                out.note(Note::Cancelled {
+                    to: Side::Client,
+                    id: id.clone(),
+                });
+                let answer = reply::cancelled_turn_for_peer(id.as_id());
+                self.send(Side::Client, answer, None, out);
+            } else {
+                let what = "the request was cancelled before it was sent";
+                let reason = Reason::new(reply::CANCELLED, what);
+                self.answer_for_peer(Side::Client, id, method.as_bytes(), &reason, out);
+            }
+        }
+        !cancelled.is_empty()
+    }
+
+    /// The session that a message names and that the agent does not know, unless the message brings
+    /// it back.
+    fn missing_session(&self, frame: &Frame, at: &Envelope) -> Option<SessionId> {
+        let restart = self.restart.as_ref()?;
+        let id = SessionId::named(frame, at)?;
+        let is_missing = restart
+            .sessions
+            .iter()
+            .any(|session| session.id == id && !session.is_live);
+        let returns = matches!(at.raw_method(frame), b"session/load" | b"session/resume");
+        (is_missing && !returns).then_some(id)
+    }
+
+    /// Starts the agent again for what is held.
+    fn begin_restart(&mut self, out: &mut Outbox) {
+        let now = self.now;
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        restart.starts.retain(|start| *start + WITHIN > now);
+        if restart.starts.len() >= MAX_STARTS {
+            restart.is_over = true;
+            let cause = self.agent_cause();
+            return self.finish(cause, out);
+        }
+        restart.starts.push_back(now);
+        restart.is_restoring = true;
+        let attempt = restart.starts.len();
+        let params = restart.agreed.as_ref().map(|agreed| agreed.params.clone());
+        self.shutdown = shutdown_state::Shutdown::default();
+        self.heard[Side::Agent as usize] = now;
+        out.reopen(Side::Agent);
+        out.note(Note::Restarting { attempt });
+        out.command(Command::RestartAgent);
+        self.tell_agent("restarting", "the agent is started again", out);
+        self.ask_agent(
+            Asked::Initialize,
+            "initialize",
+            &params.unwrap_or_default(),
+            out,
+        );
+    }
+
+    /// Sends a request of the relay to the agent, if the policy lets it pass.
+    fn ask_agent(&mut self, asked: Asked, method: &str, params: &[u8], out: &mut Outbox) {
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        restart.asked += 1;
+        restart.is_restoring = true;
+        restart.due = Some(self.now + PATIENCE);
+        let id = format!("\"acp-relay:restart:{}\"", restart.asked);
+        restart.step = Step::Asked(Id::of_json(id.as_bytes()).to_owned(), asked.clone());
+        self.attend_restart();
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#);
+        let frame = Frame::from([head.as_bytes(), params, b"}"].concat());
+        match self.admitted(frame) {
+            Ok(frame) => self.send(Side::Agent, frame, None, out),
+            Err(why) => return self.fail_session(&asked, &why, out),
+        }
+        self.handle_returned(out);
+    }
+
+    /// Takes the answer to a request of the relay; `false` if it is to another one.
+    fn take_restart_answer(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
+        let Some(restart) = &mut self.restart else {
+            return false;
+        };
+        let asked = match &mut restart.step {
+            Step::Asked(id, asked) if id.as_id() == at.id(frame) => asked.clone(),
+            _ => return false,
+        };
+        restart.due = None;
+        let body = at.body(frame).unwrap_or_default();
+        if at.kind == Kind::Error {
+            let why = member_text(body, "message").unwrap_or_default();
+            let why = jsonrpc::truncated(&why, 200);
+            match asked {
+                Asked::Initialize => {
+                    out.command(Command::Kill);
+                    let message =
+                        format!("the agent was started again and refuses initialize: {why}");
+                    let reason = Reason::new(reply::NOT_RESTORED, message).at(ErrorSource::Agent);
+                    self.fail_restart(&reason, out);
+                }
+                _ => self.fail_session(&asked, &why, out),
+            }
+            return true;
+        }
+        match asked {
+            Asked::Initialize => self.check_agreed(body, out),
+            Asked::Authenticate => self.continue_restart(out),
+            Asked::Session(ref id) => {
+                let other = member_text(body, "sessionId").filter(|other| *other != id.as_str());
+                if let Some(other) = other {
+                    let why = format!("it answers for the session {other}");
+                    self.fail_session(&asked, &why, out);
+                    return true;
+                }
+                let settings = restart
+                    .session(id)
+                    .map(|session| session.settings_for(body));
+                self.set_next(id.clone(), settings.unwrap_or_default(), out);
+            }
+            Asked::Setting(id, settings) => self.set_next(id, settings, out),
+        }
+        true
+    }
+
+    /// Compares what an agent that was started again agrees to with what it had agreed to before.
+    fn check_agreed(&mut self, result: &[u8], out: &mut Outbox) {
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        let Some(agreed) = &restart.agreed else {
+            return;
+        };
+        let version = member(result, "protocolVersion").unwrap_or_default();
+        let capabilities = member(result, "agentCapabilities").unwrap_or_default();
+        let fault = match lost_capability(&agreed.capabilities, capabilities) {
+            _ if *agreed.version != *version => Some("another version of the protocol".to_owned()),
+            lost => lost.map(|lost| format!("no {lost}")),
+        };
+        if let Some(fault) = fault {
+            restart.is_over = true;
+            restart.is_restoring = false;
+            let reason = format!("was started again and has {fault}, unlike before");
+            return self.close_for_violation(Side::Agent, reason, out);
+        }
+        match restart.authenticate.clone() {
+            Some(params) => self.ask_agent(Asked::Authenticate, "authenticate", &params, out),
+            None => self.continue_restart(out),
+        }
+    }
+
+    /// Passes on what is held, as far as the agent knows its sessions, and brings back the next one.
+    fn continue_restart(&mut self, out: &mut Outbox) {
+        loop {
+            let Some(restart) = &mut self.restart else {
+                return;
+            };
+            restart.step = Step::Running;
+            restart.is_restoring = false;
+            let Some(frame) = restart.held.front().cloned() else {
+                break;
+            };
+            let scanned = scan(&frame, &self.limits);
+            if let Scanned::Message(at) = &scanned
+                && let Some(missing) = self.missing_session(&frame, at)
+            {
+                return self.restore_session(missing, out);
+            }
+            self.restart
+                .as_mut()
+                .and_then(|restart| restart.held.pop_front());
+            self.attend_restart();
+            if let Scanned::Message(at) = &scanned {
+                self.claim_message(Side::Client, frame, at, out);
+            }
+        }
+        self.attend_restart();
+    }
+
+    fn restore_session(&mut self, id: SessionId, out: &mut Outbox) {
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
+        let method = restart.agreed.as_ref().and_then(|agreed| agreed.method);
+        let params = restart
+            .session(&id)
+            .map(|session| with_session(&id, &session.params));
+        let (method, params) = (method.unwrap_or_default(), params.unwrap_or_default());
+        self.ask_agent(Asked::Session(id), method, &params, out);
+    }
+
+    /// Makes the next setting of a session again; after the last one, what is held goes on.
+    fn set_next(&mut self, id: SessionId, mut settings: Vec<Setting>, out: &mut Outbox) {
+        if let Some(setting) = settings.pop() {
+            let params = format!("{{\"sessionId\":{},{}}}", quoted(&id), setting.members);
+            let asked = Asked::Setting(id, settings);
+            return self.ask_agent(asked, setting.method, params.as_bytes(), out);
+        }
+        if let Some(session) = self
+            .restart
+            .as_mut()
+            .and_then(|restart| restart.session(&id))
+        {
+            session.is_live = true;
+        }
+        out.note(Note::SessionRestored);
+        self.tell_agent("back", "the agent is back and has its session", out);
+        self.continue_restart(out);
+    }
+
+    /// The agent could not be started again: what is held is refused, and the next request tries it
+    /// again.
+    fn fail_restart(&mut self, reason: &Reason, out: &mut Outbox) {
+        if let Some(restart) = &mut self.restart {
+            restart.step = Step::Down;
+            restart.due = None;
+            restart.is_restoring = false;
+        }
+        out.note(Note::NotRestored {
+            why: reason.message.clone().into_owned(),
+        });
+        self.refuse_for_restart(reason, out);
+        self.take_unsent(Side::Agent, out);
+        self.shutdown.silent[Side::Agent as usize] = true;
+        self.shutdown.unreachable[Side::Agent as usize] = true;
+        self.answer_agent(reason, out);
+        self.attend_restart();
+    }
+
+    /// What was asked has not brought back its session: what is held for that is refused.
+    fn fail_session(&mut self, asked: &Asked, why: &str, out: &mut Outbox) {
+        out.note(Note::NotRestored {
+            why: why.to_owned(),
+        });
+        let message = format!(
+            "the agent has ended and was started again, but the session has not come back: {why}"
+        );
+        let reason = Reason::new(reply::NOT_RESTORED, message).at(ErrorSource::Agent);
+        let session = match asked {
+            Asked::Session(id) | Asked::Setting(id, _) => Some(id),
+            Asked::Initialize | Asked::Authenticate => None,
+        };
+        let all = self
+            .restart
+            .as_mut()
+            .map(|one| std::mem::take(&mut one.held));
+        for frame in all.unwrap_or_default() {
+            let is_of = |at: &Envelope| {
+                session.is_none() || SessionId::named(&frame, at).as_ref() == session
+            };
+            match (scan(&frame, &self.limits), &mut self.restart) {
+                (Scanned::Message(at), Some(restart)) if !is_of(&at) => {
+                    restart.held.push_back(frame);
+                }
+                _ => self.refuse_held_frame(&frame, &reason, out),
+            }
+        }
+        self.continue_restart(out);
+    }
+
+    /// Takes an update that belongs to a session that is being brought back, and learns settings from
+    /// others.
+    fn take_restart_update(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
+        let Some(restart) = &mut self.restart else {
+            return false;
+        };
+        let Some(update) = update_of(frame, at) else {
+            return false;
+        };
+        let Some(kind) = kind_of(update) else {
+            return false;
+        };
+        let is_setting = SETTINGS.contains(&kind);
+        let restored = match &restart.step {
+            Step::Asked(_, Asked::Session(id)) => Some((id, true)),
+            Step::Asked(_, Asked::Setting(id, _)) => Some((id, false)),
+            _ => None,
+        };
+        if !is_setting && restored.is_none() {
+            return false;
+        }
+        let Some(session) = SessionId::named(frame, at) else {
+            return false;
+        };
+        match restored {
+            Some((id, is_loading)) if *id == session => {
+                let is_known = is_setting || is_loading && HISTORY.contains(&kind);
+                if is_known {
+                    out.note(Note::RepeatedUpdate);
+                }
+                is_known
+            }
+            _ => {
+                let known = restart.session(&session).filter(|_| is_setting);
+                if let Some(known) = known {
+                    known.mode = member(update, "currentModeId")
+                        .map(Box::from)
+                        .or(known.mode.take());
+                    known.read_state(update);
+                }
+                false
+            }
+        }
+    }
+}
+
+/// The method that brings back a session of an agent with these capabilities.
+fn returning_method(capabilities: &[u8]) -> Option<&'static str> {
+    let of_sessions = member(capabilities, "sessionCapabilities").unwrap_or_default();
+    let resumes = member(of_sessions, "resume").is_some_and(|resume| resume.starts_with(b"{"));
+    let loads = member(capabilities, "loadSession") == Some(b"true");
+    match resumes {
+        true => Some("session/resume"),
+        false => loads.then_some("session/load"),
+    }
+}
+
+/// Parameters for a session, with its id in place of another one.
+fn with_session(id: &SessionId, params: &[u8]) -> Vec<u8> {
+    let mut made = format!("{{\"sessionId\":{}", quoted(id)).into_bytes();
+    for (name, value) in text::members(params) {
+        if !text::same_name(name, "sessionId") {
+            made.extend_from_slice(b",\"");
+            made.extend_from_slice(name);
+            made.extend_from_slice(b"\":");
+            made.extend_from_slice(value);
+        }
+    }
+    made.push(b'}');
+    made
+}
+
+/// The id as a JSON string.
+fn quoted(id: &SessionId) -> serde_json::Value {
+    id.as_str().into()
+}
+
+/// The member `update` of the parameters of `session/update`.
+fn update_of<'a>(frame: &'a Frame, at: &Envelope) -> Option<&'a [u8]> {
+    if !at.has_method(frame, "session/update") {
+        return None;
+    }
+    match &at.index {
+        Some(index) => {
+            let update = index.last_member("update", frame.as_bytes())?;
+            Some(update.value.of(frame.as_bytes()))
+        }
+        None => member(at.body(frame)?, "update"),
+    }
+}
+
+/// What kind of update it is. Nearly always its first member says that.
+fn kind_of(update: &[u8]) -> Option<&[u8]> {
+    const NAME: &str = "sessionUpdate";
+    let value = match text::members(update).next() {
+        Some((name, value)) if text::same_name(name, NAME) => value,
+        _ => member(update, NAME)?,
+    };
+    value.strip_prefix(b"\"")?.strip_suffix(b"\"")
+}

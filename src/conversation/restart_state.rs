@@ -1,0 +1,256 @@
+//! What is remembered of a conversation so that its agent can be started again, and how far that is.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::session_id::SessionId;
+use jsonrpc::{Frame, IdBuf, member, text};
+
+/// Starts of an agent within [`WITHIN`]; after them the conversation ends.
+pub(super) const MAX_STARTS: usize = 3;
+
+/// The time that those starts are counted in.
+pub(super) const WITHIN: Duration = Duration::from_secs(300);
+
+/// Sessions that are remembered. Of more, the oldest is forgotten.
+const MAX_SESSIONS: usize = 32;
+
+/// The longest parameters of a session, or text of an `initialize`, that are remembered, in bytes.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+
+/// What is remembered, and how far a restart is.
+#[derive(Debug, Default)]
+pub(super) struct Restart {
+    pub(super) step: Step,
+    /// What the agent has agreed to, once it has answered `initialize`.
+    pub(super) agreed: Option<Agreed>,
+    /// The parameters of an `authenticate` that has succeeded without a person.
+    pub(super) authenticate: Option<Box<[u8]>>,
+    pub(super) sessions: Vec<KnownSession>,
+    /// What the client has sent meanwhile, canonical.
+    pub(super) held: VecDeque<Frame>,
+    /// The last starts.
+    pub(super) starts: VecDeque<Instant>,
+    /// Requests of the relay to the agent so far.
+    pub(super) asked: u64,
+    /// When the agent has to have answered.
+    pub(super) due: Option<Instant>,
+    /// The agent was started again, or a session is brought back, for what is held.
+    pub(super) is_restoring: bool,
+    /// The agent is not started again: it has come back as another one, or too often.
+    pub(super) is_over: bool,
+}
+
+/// How far a restart is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum Step {
+    /// There is an agent. It may not know all sessions yet.
+    #[default]
+    Running,
+    /// The agent is ending; it is not known yet how.
+    Ending,
+    /// There is none.
+    Down,
+    /// The agent owes the answer to a request of the relay.
+    Asked(IdBuf, Asked),
+}
+
+/// A request of the relay to an agent that was started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Initialize,
+    Authenticate,
+    /// The session is to be loaded or resumed.
+    Session(SessionId),
+    /// One of its settings is to be made again, and then these, the last one first.
+    Setting(SessionId, Vec<Setting>),
+}
+
+/// A setting of a session: the method that makes it, and its parameters besides the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) method: &'static str,
+    /// Members, as in an object.
+    pub(super) members: String,
+}
+
+/// What the two sides have agreed in `initialize`.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    /// The parameters of the client.
+    pub(super) params: Box<[u8]>,
+    /// The version and the capabilities of the agent.
+    pub(super) version: Box<[u8]>,
+    pub(super) capabilities: Box<[u8]>,
+    /// The method that brings a session back.
+    pub(super) method: Option<&'static str>,
+}
+
+/// A session, and what the client saw of its settings last.
+#[derive(Debug)]
+pub(super) struct KnownSession {
+    pub(super) id: SessionId,
+    /// The parameters that it was made, loaded or resumed with last.
+    pub(super) params: Box<[u8]>,
+    /// The agent that runs now knows it.
+    pub(super) is_live: bool,
+    /// The mode and the model, as JSON.
+    pub(super) mode: Option<Box<[u8]>>,
+    pub(super) model: Option<Box<[u8]>>,
+    /// The options: id and value, as JSON.
+    pub(super) options: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Restart {
+    /// Whether the agent can be started again and given its sessions.
+    pub(super) fn is_possible(&self) -> bool {
+        let method = self.agreed.as_ref().and_then(|agreed| agreed.method);
+        !self.is_over && method.is_some() && !self.sessions.is_empty()
+    }
+
+    /// Whether each message has to be looked at.
+    pub(super) fn attends(&self) -> bool {
+        let of_session = |session: &KnownSession| !session.is_live || session.has_settings();
+        self.step != Step::Running || self.sessions.iter().any(of_session)
+    }
+
+    pub(super) fn session(&mut self, id: &SessionId) -> Option<&mut KnownSession> {
+        self.sessions.iter_mut().find(|session| session.id == *id)
+    }
+
+    /// Remembers a session that was made, loaded or resumed with these parameters.
+    pub(super) fn learn(&mut self, id: SessionId, params: Box<[u8]>, result: &[u8]) {
+        self.sessions.retain(|session| session.id != id);
+        if self.sessions.len() >= MAX_SESSIONS {
+            self.sessions.remove(0);
+        }
+        let mut session = KnownSession {
+            id,
+            params,
+            is_live: true,
+            mode: None,
+            model: None,
+            options: Vec::new(),
+        };
+        session.read_state(result);
+        self.sessions.push(session);
+    }
+
+    pub(super) fn forget(&mut self, id: &SessionId) {
+        self.sessions.retain(|session| session.id != *id);
+    }
+}
+
+impl KnownSession {
+    /// Reads the settings in the answer of an agent, or in an update.
+    pub(super) fn read_state(&mut self, object: &[u8]) {
+        if let Some(mode) = current(object, "modes", "currentModeId") {
+            self.mode = Some(mode.into());
+        }
+        if let Some(model) = current(object, "models", "currentModelId") {
+            self.model = Some(model.into());
+        }
+        if let Some(options) = member(object, "configOptions") {
+            self.options = options_of(options)
+                .map(|(id, value)| (id.into(), value.into()))
+                .collect();
+        }
+    }
+
+    pub(super) fn set_option(&mut self, id: &[u8], value: &[u8]) {
+        match self.options.iter_mut().find(|(of, _)| **of == *id) {
+            Some((_, old)) => *old = value.into(),
+            None => self.options.push((id.into(), value.into())),
+        }
+    }
+
+    fn has_settings(&self) -> bool {
+        self.mode.is_some() || self.model.is_some() || !self.options.is_empty()
+    }
+
+    /// What differs in the answer of an agent that has loaded it, the last one first.
+    pub(super) fn settings_for(&self, result: &[u8]) -> Vec<Setting> {
+        let offered = member(result, "configOptions").unwrap_or_default();
+        let differs = |id: &[u8], value: &[u8]| {
+            let mut offered = options_of(offered);
+            offered.find(|(of, _)| of == &id).map(|(_, now)| now) != Some(value)
+        };
+        let options = self
+            .options
+            .iter()
+            .filter(|(id, value)| differs(id, value))
+            .map(|(id, value)| {
+                let kind = match &**value {
+                    b"true" | b"false" => r#","type":"boolean""#,
+                    _ => "",
+                };
+                let (id, value) = (String::from_utf8_lossy(id), String::from_utf8_lossy(value));
+                Setting {
+                    method: "session/set_config_option",
+                    members: format!(r#""configId":{id}{kind},"value":{value}"#),
+                }
+            });
+        let named = [
+            (
+                &self.mode,
+                "modes",
+                "currentModeId",
+                "session/set_mode",
+                "modeId",
+            ),
+            (
+                &self.model,
+                "models",
+                "currentModelId",
+                "session/set_model",
+                "modelId",
+            ),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(wanted, group, name, method, member)| {
+                let wanted = wanted.as_deref()?;
+                let differs = current(result, group, name) != Some(wanted);
+                let members = format!(r#""{member}":{}"#, String::from_utf8_lossy(wanted));
+                differs.then_some(Setting { method, members })
+            });
+        let mut settings: Vec<Setting> = named.chain(options).collect();
+        settings.reverse();
+        settings
+    }
+}
+
+/// The current value in a group of an answer.
+fn current<'a>(object: &'a [u8], group: &str, name: &str) -> Option<&'a [u8]> {
+    member(member(object, group)?, name).filter(|value| value.starts_with(b"\""))
+}
+
+/// The options of a list: id and value.
+fn options_of(list: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text::items(list)
+        .filter_map(|option| Some((member(option, "id")?, member(option, "currentValue")?)))
+}
+
+/// What an agent has lost between two results of `initialize`, as the name of a capability.
+pub(super) fn lost_capability(before: &[u8], now: &[u8]) -> Option<String> {
+    for (name, value) in text::members(before) {
+        let shown = || text::unescaped(name).into_owned();
+        if name == b"_meta" {
+            continue;
+        }
+        let now = member(now, &shown()).unwrap_or(b"null");
+        let is_lost = match value {
+            b"true" => now != b"true",
+            _ => value.starts_with(b"{") && !now.starts_with(b"{"),
+        };
+        if is_lost {
+            return Some(shown());
+        }
+        if value.starts_with(b"{")
+            && let Some(lost) = lost_capability(value, now)
+        {
+            return Some(format!("{}.{lost}", shown()));
+        }
+    }
+    None
+}
