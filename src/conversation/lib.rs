@@ -19,7 +19,8 @@
 //! and with which errors. `link_status` reports outages to the client. `cancelled` answers what it has
 //! cancelled and a side does not end, with `own_answers`; `silence` tells and ends requests whose
 //! answers do not come, with `silence_state`. `restart` starts an agent again that has died, with
-//! `restart_state`. `note` is what happened besides. `summary`, with `known_values`,
+//! `restart_state`, `restart_memory` and `restart_queue`. `mcp_servers` notes what an agent will not
+//! connect to, with `mcp_kinds`. `note` is what happened besides. `summary`, with `known_values`,
 //! `tokens` and `trace_context`, describes messages for observers. `rejected` handles what cannot
 //! be passed on, `salvage` finds messages in it, and `non_json` keeps what an
 //! agent prints. [`offline`] runs a conversation whose messages are in a file.
@@ -60,6 +61,8 @@ mod early_updates;
 mod final_error;
 mod known_values;
 mod link_status;
+mod mcp_kinds;
+mod mcp_servers;
 mod non_json;
 mod note;
 pub mod offline;
@@ -68,6 +71,8 @@ mod own_answers;
 mod receive;
 mod rejected;
 mod restart;
+mod restart_memory;
+mod restart_queue;
 mod restart_state;
 mod salvage;
 mod send;

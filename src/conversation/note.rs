@@ -220,7 +220,7 @@ pub enum Note {
     },
     /// A request has been open for long, and the side that owes the answer has sent nothing.
     #[error(
-        "the {side} has sent nothing for {} s and owes the answer to {method}{}",
+        "the {side} has not answered {method} and has sent nothing for {} s{}",
         .after.as_secs(), hint(*.side, .method)
     )]
     Silent {
@@ -256,6 +256,17 @@ pub enum Note {
         from: Side,
         /// Its id.
         id: IdBuf,
+    },
+    /// The client names an MCP server of a kind that the agent does not offer to connect to.
+    #[error(
+        "the agent does not offer to connect to MCP servers by {kind}, as {name} is; its tools may be \
+         missing"
+    )]
+    McpServer {
+        /// Its name.
+        name: String,
+        /// Its kind: `http` or `sse`.
+        kind: &'static str,
     },
     /// The agent has ended, and the client's next request starts it again.
     #[error("there is no agent until the client asks for something; then it is started again")]
@@ -300,7 +311,7 @@ impl Note {
     }
 
     /// All names, in the order of [`Note::index`].
-    pub const NAMES: [&'static str; 35] = [
+    pub const NAMES: [&'static str; 36] = [
         "stray_line",
         "refused",
         "batch",
@@ -336,6 +347,7 @@ impl Note {
         "session_restored",
         "not_restored",
         "repeated_update",
+        "mcp_server",
     ];
 
     /// The index of its name in [`Note::NAMES`].
@@ -377,6 +389,7 @@ impl Note {
             Self::SessionRestored => 32,
             Self::NotRestored { .. } => 33,
             Self::RepeatedUpdate => 34,
+            Self::McpServer { .. } => 35,
         }
     }
 }

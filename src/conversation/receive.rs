@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::mcp_kinds::McpKinds;
 use super::non_json::is_stray;
 use super::session_id::SessionId;
 use super::state::{Conversation, OpenRequest};
@@ -204,7 +205,7 @@ impl Conversation {
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
         let to = from.other();
         if from == Side::Agent && self.own_answers.is_owed(to, envelope.id(&frame)) {
-            return self.request_renamed(frame, envelope, out);
+            return self.request_renamed(&frame, envelope, out);
         }
         self.open_request(from, frame, envelope, None, out);
     }
@@ -212,10 +213,10 @@ impl Conversation {
     /// Passes on a request of the agent under another id: the client still owes the answer to one
     /// with its own, which must not answer this one.
     #[cold]
-    fn request_renamed(&mut self, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+    fn request_renamed(&mut self, frame: &Frame, envelope: &Envelope, out: &mut Outbox) {
         let id = format!("\"acp-relay:{}\"", self.requests);
-        let renamed = envelope.with_id(&frame, Id::of_json(id.as_bytes()));
-        let own_id = envelope.id(&frame).to_owned();
+        let renamed = envelope.with_id(frame, Id::of_json(id.as_bytes()));
+        let own_id = envelope.id(frame).to_owned();
         if let Scanned::Message(at) = scan(&renamed, &self.limits) {
             self.open_request(Side::Agent, renamed, &at, Some(own_id), out);
         }
@@ -285,7 +286,10 @@ impl Conversation {
             Ok(()) if is_held && !waits => return out.extend_summaries(summary),
             Ok(()) => {
                 match from {
-                    Side::Client => self.note_session(&frame, envelope, out),
+                    Side::Client => {
+                        self.note_session(&frame, envelope, out);
+                        self.note_mcp_servers(&frame, envelope, out);
+                    }
                     Side::Agent => self.release_before(&frame, envelope, out),
                 }
                 let marked = self.mark(summary.as_ref(), &frame, envelope);
@@ -345,6 +349,9 @@ impl Conversation {
             self.note_resumed(to, &answered, envelope.kind == Kind::Result);
             if envelope.kind == Kind::Result {
                 self.remember_answer(to, &frame, envelope);
+                if *answered.method == *b"initialize" {
+                    self.mcp_kinds = McpKinds::of(envelope.body(&frame).unwrap_or_default());
+                }
                 if answered.kept.is_some() {
                     self.remember_restart(&answered, &frame, envelope);
                 }

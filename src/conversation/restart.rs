@@ -12,11 +12,11 @@
 use std::time::{Duration, Instant};
 
 use super::restart_state::{
-    Agreed, Asked, MAX_BYTES, MAX_STARTS, Restart, Setting, Step, WITHIN, lost_capability,
+    Asked, MAX_STARTS, QUIET, Restart, Setting, Step, WITHIN, lost_capability,
 };
 use super::session_id::SessionId;
 use super::shutdown_state::{self, Cause};
-use super::state::{Conversation, OpenRequest};
+use super::state::Conversation;
 use super::{Command, Note, Outbox};
 use jsonrpc::reply::{self, Delivered, ErrorSource, Reason};
 use jsonrpc::{Envelope, Exit, Frame, Id, Kind, Scanned, Side, member, member_text, scan, text};
@@ -25,23 +25,8 @@ use jsonrpc::{Envelope, Exit, Frame, Id, Kind, Scanned, Side, member, member_tex
 /// package runner takes a minute.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A login that takes longer may have asked a person.
-const UNATTENDED: Duration = Duration::from_secs(5);
-
-/// Updates that a client has which has seen the session before.
-const HISTORY: [&[u8]; 8] = [
-    b"user_message_chunk",
-    b"agent_message_chunk",
-    b"agent_thought_chunk",
-    b"tool_call",
-    b"tool_call_update",
-    b"plan",
-    b"plan_update",
-    b"plan_removed",
-];
-
-/// Updates of what is set again.
-const SETTINGS: [&[u8]; 2] = [b"current_mode_update", b"config_option_update"];
+/// How long it is waited for a loaded session to be silent.
+const MAX_SETTLING: Duration = Duration::from_secs(10);
 
 impl Conversation {
     /// Has the agent started again when it dies, if it can bring back its sessions.
@@ -57,87 +42,6 @@ impl Conversation {
     pub fn is_restartable(&self) -> bool {
         let is_possible = |restart: &Restart| restart.is_possible();
         self.restart.as_deref().is_some_and(is_possible)
-    }
-
-    /// What has to be remembered of a request of the client until its answer comes.
-    pub(super) fn kept_of(&self, frame: &Frame, at: &Envelope) -> Option<Box<[u8]>> {
-        self.restart.as_ref()?;
-        let is_kept = match at.raw_method(frame) {
-            b"initialize"
-            | b"authenticate"
-            | b"session/new"
-            | b"session/load"
-            | b"session/resume"
-            | b"session/fork"
-            | b"session/close"
-            | b"session/delete"
-            | b"session/set_mode"
-            | b"session/set_model"
-            | b"session/set_config_option" => true,
-            _ => false,
-        };
-        let params = at.body(frame).filter(|params| params.len() <= MAX_BYTES);
-        Some(params.filter(|_| is_kept)?.into())
-    }
-
-    /// Remembers what the agent has answered.
-    pub(super) fn remember_restart(&mut self, request: &OpenRequest, frame: &Frame, at: &Envelope) {
-        let (Some(params), Some(restart)) = (&request.kept, &mut self.restart) else {
-            return;
-        };
-        let result = at.body(frame).unwrap_or_default();
-        let named = |object: &[u8]| member_text(object, "sessionId").map(|id| SessionId::of(&id));
-        let session = named(params);
-        match &request.method[..] {
-            b"initialize" => {
-                let version = member(result, "protocolVersion").unwrap_or_default();
-                if version != b"1" || self.dialects.converted() == Some(Side::Agent) {
-                    // Only sessions of v1 are brought back.
-                    self.restart = None;
-                    return;
-                }
-                let capabilities = member(result, "agentCapabilities").unwrap_or_default();
-                restart.agreed = Some(Agreed {
-                    params: params.clone(),
-                    version: version.into(),
-                    capabilities: capabilities.into(),
-                    method: returning_method(capabilities),
-                });
-            }
-            b"authenticate" => {
-                let took = self.now.saturating_duration_since(request.requested_at);
-                restart.authenticate = (took < UNATTENDED).then(|| params.clone());
-            }
-            b"session/new" | b"session/fork" => {
-                if let Some(id) = named(result) {
-                    restart.learn(id, params.clone(), result);
-                }
-            }
-            b"session/load" | b"session/resume" => {
-                if let Some(id) = session {
-                    restart.learn(id, params.clone(), result);
-                }
-            }
-            b"session/close" | b"session/delete" => {
-                if let Some(id) = session {
-                    restart.forget(&id);
-                }
-            }
-            _ => {
-                let known = session.and_then(|id| restart.session(&id));
-                let Some(known) = known else { return };
-                let value = |name| member(params, name).map(Box::from);
-                known.mode = value("modeId").or(known.mode.take());
-                known.model = value("modelId").or(known.model.take());
-                if let (Some(id), Some(value)) =
-                    (member(params, "configId"), member(params, "value"))
-                {
-                    known.set_option(id, value);
-                }
-                known.read_state(result);
-            }
-        }
-        self.attend_restart();
     }
 
     /// Whether the agent, which is ending or has ended, can be started again.
@@ -253,31 +157,6 @@ impl Conversation {
         self.restart.as_deref().is_some_and(is_down)
     }
 
-    /// Whether no more of what the client sends is held for an agent that is started again.
-    pub(super) fn held_for_restart(&self) -> impl Iterator<Item = &Frame> {
-        self.restart.iter().flat_map(|restart| &restart.held)
-    }
-
-    /// Takes a message that has to wait for an agent that is started again, or that belongs to its
-    /// start. `false` if it goes its usual way.
-    #[cold]
-    pub(super) fn take_for_restart(
-        &mut self,
-        from: Side,
-        frame: &Frame,
-        at: &Envelope,
-        out: &mut Outbox,
-    ) -> bool {
-        match (from, at.kind) {
-            (Side::Client, Kind::Request | Kind::Notification) => {
-                self.hold_for_restart(frame, at, out)
-            }
-            (Side::Agent, Kind::Result | Kind::Error) => self.take_restart_answer(frame, at, out),
-            (Side::Agent, Kind::Notification) => self.take_restart_update(frame, at, out),
-            _ => false,
-        }
-    }
-
     /// The agent could not be started again, or connected to: `why` says it in words.
     pub fn handle_not_restarted(&mut self, why: &str, now: Instant, out: &mut Outbox) {
         self.now = now;
@@ -299,14 +178,16 @@ impl Conversation {
         if restart.due.is_none_or(|due| self.now < due) {
             return;
         }
-        let until = heard + PATIENCE;
-        if until > self.now {
-            restart.due = Some(until);
-            return;
-        }
         restart.due = None;
-        let Step::Asked(id, asked) = std::mem::take(&mut restart.step) else {
-            return;
+        let (id, asked) = match std::mem::take(&mut restart.step) {
+            Step::Settling(id, settings, _) => return self.set_next(id, settings, out),
+            Step::Asked(id, asked) if heard + PATIENCE <= self.now => (id, asked),
+            step => {
+                let waits = matches!(step, Step::Asked(..));
+                restart.due = waits.then_some(heard + PATIENCE);
+                restart.step = step;
+                return;
+            }
         };
         let waited = PATIENCE.as_secs();
         if matches!(asked, Asked::Initialize | Asked::Authenticate) {
@@ -325,43 +206,9 @@ impl Conversation {
         self.restart.as_ref()?.due
     }
 
-    /// Answers what waits for the agent with this error.
-    pub(super) fn refuse_for_restart(&mut self, reason: &Reason, out: &mut Outbox) {
-        let Some(restart) = &mut self.restart else {
-            return;
-        };
-        for frame in std::mem::take(&mut restart.held) {
-            self.refuse_held_frame(&frame, reason, out);
-        }
-    }
-
-    /// The restart ends, because the client or the relay does.
-    pub(super) fn stop_restarting(&mut self, reason: &Reason, out: &mut Outbox) {
-        self.refuse_for_restart(reason, out);
-        if let Some(restart) = &mut self.restart {
-            restart.is_over = true;
-            restart.is_restoring = false;
-            restart.due = None;
-            if restart.step != Step::Down {
-                restart.step = Step::Running;
-            }
-        }
-        self.attend_restart();
-    }
-
-    fn attend_restart(&mut self) {
+    pub(super) fn attend_restart(&mut self) {
         let attends = |restart: &Restart| restart.attends();
         self.attends_restart = self.restart.as_deref().is_some_and(attends);
-    }
-
-    fn refuse_held_frame(&mut self, frame: &Frame, reason: &Reason, out: &mut Outbox) {
-        match scan(frame, &self.limits) {
-            Scanned::Message(at) if at.kind == Kind::Request => {
-                let (id, method) = (at.id(frame).to_owned(), at.raw_method(frame));
-                self.answer_for_peer(Side::Client, &id, method, reason, out);
-            }
-            _ => out.note(Note::Undeliverable { to: Side::Agent }),
-        }
     }
 
     /// Tells the client what becomes of its agent, if it has asked for that.
@@ -371,100 +218,14 @@ impl Conversation {
         }
     }
 
-    fn hold_for_restart(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
-        let missing = self.missing_session(frame, at);
-        if self.is_restoring() && self.cancel_held(frame, at, out) {
-            return true;
-        }
-        let Some(restart) = &mut self.restart else {
-            return false;
-        };
-        let is_request = at.kind == Kind::Request;
-        match &restart.step {
-            Step::Running if missing.is_none() => return false,
-            Step::Asked(..) => restart.held.push_back(frame.clone()),
-            _ if !is_request => out.note(Note::Undeliverable { to: Side::Agent }),
-            Step::Ending => restart.held.push_back(frame.clone()),
-            Step::Down => {
-                restart.held.push_back(frame.clone());
-                self.begin_restart(out);
-            }
-            Step::Running => {
-                restart.held.push_back(frame.clone());
-                self.continue_restart(out);
-            }
-        }
-        true
-    }
-
     /// Whether something is held for an agent that was started again.
-    fn is_restoring(&self) -> bool {
+    pub(super) fn is_restoring(&self) -> bool {
         let is_restoring = |restart: &Restart| restart.is_restoring;
         self.restart.as_deref().is_some_and(is_restoring)
     }
 
-    /// Ends what a notification of the client cancels, if it is held.
-    fn cancel_held(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
-        let session =
-            SessionId::named(frame, at).filter(|_| at.has_method(frame, "session/cancel"));
-        let id = member(at.body(frame).unwrap_or_default(), "requestId")
-            .filter(|_| at.has_method(frame, "$/cancel_request"));
-        let Some(restart) = self
-            .restart
-            .as_mut()
-            .filter(|_| session.is_some() || id.is_some())
-        else {
-            return false;
-        };
-        let (limits, mut cancelled) = (&self.limits, Vec::new());
-        restart.held.retain(|held| {
-            let Scanned::Message(at) = scan(held, limits) else {
-                return true;
-            };
-            let is_prompt = at.has_method(held, "session/prompt");
-            let is_turn = is_prompt && session.is_some() && SessionId::named(held, &at) == session;
-            let is_meant = is_turn || id.is_some_and(|id| Id::of_json(id) == at.id(held));
-            if is_meant {
-                cancelled.push((
-                    at.id(held).to_owned(),
-                    at.method(held).into_owned(),
-                    is_turn,
-                ));
-            }
-            !is_meant
-        });
-        for (id, method, is_turn) in &cancelled {
-            if *is_turn {
-                out.note(Note::Cancelled {
-                    to: Side::Client,
-                    id: id.clone(),
-                });
-                let answer = reply::cancelled_turn_for_peer(id.as_id());
-                self.send(Side::Client, answer, None, out);
-            } else {
-                let what = "the request was cancelled before it was sent";
-                let reason = Reason::new(reply::CANCELLED, what);
-                self.answer_for_peer(Side::Client, id, method.as_bytes(), &reason, out);
-            }
-        }
-        !cancelled.is_empty()
-    }
-
-    /// The session that a message names and that the agent does not know, unless the message brings
-    /// it back.
-    fn missing_session(&self, frame: &Frame, at: &Envelope) -> Option<SessionId> {
-        let restart = self.restart.as_ref()?;
-        let id = SessionId::named(frame, at)?;
-        let is_missing = restart
-            .sessions
-            .iter()
-            .any(|session| session.id == id && !session.is_live);
-        let returns = matches!(at.raw_method(frame), b"session/load" | b"session/resume");
-        (is_missing && !returns).then_some(id)
-    }
-
     /// Starts the agent again for what is held.
-    fn begin_restart(&mut self, out: &mut Outbox) {
+    pub(super) fn begin_restart(&mut self, out: &mut Outbox) {
         let now = self.now;
         let Some(restart) = &mut self.restart else {
             return;
@@ -486,7 +247,7 @@ impl Conversation {
         out.command(Command::RestartAgent);
         self.tell_agent("restarting", "the agent is started again", out);
         self.ask_agent(
-            Asked::Initialize,
+            &Asked::Initialize,
             "initialize",
             &params.unwrap_or_default(),
             out,
@@ -494,7 +255,7 @@ impl Conversation {
     }
 
     /// Sends a request of the relay to the agent, if the policy lets it pass.
-    fn ask_agent(&mut self, asked: Asked, method: &str, params: &[u8], out: &mut Outbox) {
+    fn ask_agent(&mut self, asked: &Asked, method: &str, params: &[u8], out: &mut Outbox) {
         let Some(restart) = &mut self.restart else {
             return;
         };
@@ -508,13 +269,18 @@ impl Conversation {
         let frame = Frame::from([head.as_bytes(), params, b"}"].concat());
         match self.admitted(frame) {
             Ok(frame) => self.send(Side::Agent, frame, None, out),
-            Err(why) => return self.fail_session(&asked, &why, out),
+            Err(why) => return self.fail_session(asked, &why, out),
         }
         self.handle_returned(out);
     }
 
     /// Takes the answer to a request of the relay; `false` if it is to another one.
-    fn take_restart_answer(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
+    pub(super) fn take_restart_answer(
+        &mut self,
+        frame: &Frame,
+        at: &Envelope,
+        out: &mut Outbox,
+    ) -> bool {
         let Some(restart) = &mut self.restart else {
             return false;
         };
@@ -525,8 +291,7 @@ impl Conversation {
         restart.due = None;
         let body = at.body(frame).unwrap_or_default();
         if at.kind == Kind::Error {
-            let why = member_text(body, "message").unwrap_or_default();
-            let why = jsonrpc::truncated(&why, 200);
+            let why = reason_of(body);
             match asked {
                 Asked::Initialize => {
                     out.command(Command::Kill);
@@ -552,7 +317,14 @@ impl Conversation {
                 let settings = restart
                     .session(id)
                     .map(|session| session.settings_for(body));
-                self.set_next(id.clone(), settings.unwrap_or_default(), out);
+                let (id, settings) = (id.clone(), settings.unwrap_or_default());
+                let agreed = restart.agreed.as_ref();
+                if agreed.is_some_and(|agreed| agreed.method == Some("session/load")) {
+                    restart.step = Step::Settling(id, settings, self.now + MAX_SETTLING);
+                    restart.due = Some(self.now + QUIET);
+                } else {
+                    self.set_next(id, settings, out);
+                }
             }
             Asked::Setting(id, settings) => self.set_next(id, settings, out),
         }
@@ -580,13 +352,13 @@ impl Conversation {
             return self.close_for_violation(Side::Agent, reason, out);
         }
         match restart.authenticate.clone() {
-            Some(params) => self.ask_agent(Asked::Authenticate, "authenticate", &params, out),
+            Some(params) => self.ask_agent(&Asked::Authenticate, "authenticate", &params, out),
             None => self.continue_restart(out),
         }
     }
 
     /// Passes on what is held, as far as the agent knows its sessions, and brings back the next one.
-    fn continue_restart(&mut self, out: &mut Outbox) {
+    pub(super) fn continue_restart(&mut self, out: &mut Outbox) {
         loop {
             let Some(restart) = &mut self.restart else {
                 return;
@@ -622,7 +394,7 @@ impl Conversation {
             .session(&id)
             .map(|session| with_session(&id, &session.params));
         let (method, params) = (method.unwrap_or_default(), params.unwrap_or_default());
-        self.ask_agent(Asked::Session(id), method, &params, out);
+        self.ask_agent(&Asked::Session(id), method, &params, out);
     }
 
     /// Makes the next setting of a session again; after the last one, what is held goes on.
@@ -630,7 +402,7 @@ impl Conversation {
         if let Some(setting) = settings.pop() {
             let params = format!("{{\"sessionId\":{},{}}}", quoted(&id), setting.members);
             let asked = Asked::Setting(id, settings);
-            return self.ask_agent(asked, setting.method, params.as_bytes(), out);
+            return self.ask_agent(&asked, setting.method, params.as_bytes(), out);
         }
         if let Some(session) = self
             .restart
@@ -693,62 +465,16 @@ impl Conversation {
         }
         self.continue_restart(out);
     }
-
-    /// Takes an update that belongs to a session that is being brought back, and learns settings from
-    /// others.
-    fn take_restart_update(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
-        let Some(restart) = &mut self.restart else {
-            return false;
-        };
-        let Some(update) = update_of(frame, at) else {
-            return false;
-        };
-        let Some(kind) = kind_of(update) else {
-            return false;
-        };
-        let is_setting = SETTINGS.contains(&kind);
-        let restored = match &restart.step {
-            Step::Asked(_, Asked::Session(id)) => Some((id, true)),
-            Step::Asked(_, Asked::Setting(id, _)) => Some((id, false)),
-            _ => None,
-        };
-        if !is_setting && restored.is_none() {
-            return false;
-        }
-        let Some(session) = SessionId::named(frame, at) else {
-            return false;
-        };
-        match restored {
-            Some((id, is_loading)) if *id == session => {
-                let is_known = is_setting || is_loading && HISTORY.contains(&kind);
-                if is_known {
-                    out.note(Note::RepeatedUpdate);
-                }
-                is_known
-            }
-            _ => {
-                let known = restart.session(&session).filter(|_| is_setting);
-                if let Some(known) = known {
-                    known.mode = member(update, "currentModeId")
-                        .map(Box::from)
-                        .or(known.mode.take());
-                    known.read_state(update);
-                }
-                false
-            }
-        }
-    }
 }
 
-/// The method that brings back a session of an agent with these capabilities.
-fn returning_method(capabilities: &[u8]) -> Option<&'static str> {
-    let of_sessions = member(capabilities, "sessionCapabilities").unwrap_or_default();
-    let resumes = member(of_sessions, "resume").is_some_and(|resume| resume.starts_with(b"{"));
-    let loads = member(capabilities, "loadSession") == Some(b"true");
-    match resumes {
-        true => Some("session/resume"),
-        false => loads.then_some("session/load"),
-    }
+/// What an error says, with its details.
+fn reason_of(error: &[u8]) -> String {
+    let message = member_text(error, "message").unwrap_or_default();
+    let data = member(error, "data").unwrap_or_default();
+    let details = text::string(data).or_else(|| member_text(data, "details"));
+    let parts = [Some(message), details].into_iter().flatten();
+    let whole = parts.collect::<Vec<_>>().join(": ");
+    jsonrpc::truncated(&whole, 300)
 }
 
 /// Parameters for a session, with its id in place of another one.
@@ -769,28 +495,4 @@ fn with_session(id: &SessionId, params: &[u8]) -> Vec<u8> {
 /// The id as a JSON string.
 fn quoted(id: &SessionId) -> serde_json::Value {
     id.as_str().into()
-}
-
-/// The member `update` of the parameters of `session/update`.
-fn update_of<'a>(frame: &'a Frame, at: &Envelope) -> Option<&'a [u8]> {
-    if !at.has_method(frame, "session/update") {
-        return None;
-    }
-    match &at.index {
-        Some(index) => {
-            let update = index.last_member("update", frame.as_bytes())?;
-            Some(update.value.of(frame.as_bytes()))
-        }
-        None => member(at.body(frame)?, "update"),
-    }
-}
-
-/// What kind of update it is. Nearly always its first member says that.
-fn kind_of(update: &[u8]) -> Option<&[u8]> {
-    const NAME: &str = "sessionUpdate";
-    let value = match text::members(update).next() {
-        Some((name, value)) if text::same_name(name, NAME) => value,
-        _ => member(update, NAME)?,
-    };
-    value.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }

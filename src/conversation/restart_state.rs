@@ -12,6 +12,10 @@ pub(super) const MAX_STARTS: usize = 3;
 /// The time that those starts are counted in.
 pub(super) const WITHIN: Duration = Duration::from_secs(300);
 
+/// How long a loaded session has to be silent: some agents answer `session/load` before they have sent
+/// all of the history (Gemini CLI 0.61).
+pub(super) const QUIET: Duration = Duration::from_millis(500);
+
 /// Sessions that are remembered. Of more, the oldest is forgotten.
 const MAX_SESSIONS: usize = 32;
 
@@ -53,6 +57,9 @@ pub(super) enum Step {
     Down,
     /// The agent owes the answer to a request of the relay.
     Asked(IdBuf, Asked),
+    /// The session is loaded, and more of its history may come, until then at most; these settings of
+    /// it are to be made again.
+    Settling(SessionId, Vec<Setting>, Instant),
 }
 
 /// A request of the relay to an agent that was started again.
@@ -97,8 +104,14 @@ pub(super) struct KnownSession {
     /// The mode and the model, as JSON.
     pub(super) mode: Option<Box<[u8]>>,
     pub(super) model: Option<Box<[u8]>>,
-    /// The options: id and value, as JSON.
-    pub(super) options: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) options: Vec<SetOption>,
+}
+
+/// An option of a session and its value, both as JSON.
+#[derive(Debug)]
+pub(super) struct SetOption {
+    id: Box<[u8]>,
+    value: Box<[u8]>,
 }
 
 impl Restart {
@@ -152,15 +165,21 @@ impl KnownSession {
         }
         if let Some(options) = member(object, "configOptions") {
             self.options = options_of(options)
-                .map(|(id, value)| (id.into(), value.into()))
+                .map(|(id, value)| SetOption {
+                    id: id.into(),
+                    value: value.into(),
+                })
                 .collect();
         }
     }
 
     pub(super) fn set_option(&mut self, id: &[u8], value: &[u8]) {
-        match self.options.iter_mut().find(|(of, _)| **of == *id) {
-            Some((_, old)) => *old = value.into(),
-            None => self.options.push((id.into(), value.into())),
+        match self.options.iter_mut().find(|option| *option.id == *id) {
+            Some(option) => option.value = value.into(),
+            None => self.options.push(SetOption {
+                id: id.into(),
+                value: value.into(),
+            }),
         }
     }
 
@@ -171,25 +190,22 @@ impl KnownSession {
     /// What differs in the answer of an agent that has loaded it, the last one first.
     pub(super) fn settings_for(&self, result: &[u8]) -> Vec<Setting> {
         let offered = member(result, "configOptions").unwrap_or_default();
-        let differs = |id: &[u8], value: &[u8]| {
+        let differs = |option: &&SetOption| {
             let mut offered = options_of(offered);
-            offered.find(|(of, _)| of == &id).map(|(_, now)| now) != Some(value)
+            let now = offered.find(|(id, _)| *id == &*option.id);
+            now.map(|(_, value)| value) != Some(&*option.value)
         };
-        let options = self
-            .options
-            .iter()
-            .filter(|(id, value)| differs(id, value))
-            .map(|(id, value)| {
-                let kind = match &**value {
-                    b"true" | b"false" => r#","type":"boolean""#,
-                    _ => "",
-                };
-                let (id, value) = (String::from_utf8_lossy(id), String::from_utf8_lossy(value));
-                Setting {
-                    method: "session/set_config_option",
-                    members: format!(r#""configId":{id}{kind},"value":{value}"#),
-                }
-            });
+        let options = self.options.iter().filter(differs).map(|option| {
+            let kind = match &*option.value {
+                b"true" | b"false" => r#","type":"boolean""#,
+                _ => "",
+            };
+            let [id, value] = [&option.id, &option.value].map(|text| String::from_utf8_lossy(text));
+            Setting {
+                method: "session/set_config_option",
+                members: format!(r#""configId":{id}{kind},"value":{value}"#),
+            }
+        });
         let named = [
             (
                 &self.mode,

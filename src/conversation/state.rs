@@ -10,6 +10,7 @@ use super::batch::Batches;
 use super::claims_state::Claims;
 use super::dialect_options::DialectOptions;
 use super::link_status::LinkStatus;
+use super::mcp_kinds::McpKinds;
 use super::non_json::{LogRedaction, NonJsonOutput};
 use super::own_answers::OwnAnswers;
 use super::restart_state::Restart;
@@ -74,6 +75,8 @@ pub struct Conversation {
     pub(super) oversized: [usize; 2],
     /// Answers that matched no request, since that side's last answer that did.
     pub(super) unmatched: [usize; 2],
+    /// What kinds of MCP servers the agent connects to, once it has said that.
+    pub(super) mcp_kinds: Option<McpKinds>,
     /// The client has sent a request.
     pub(super) client_asked: bool,
     /// The agent has answered a request.
@@ -208,6 +211,7 @@ impl Conversation {
             printed: NonJsonOutput::default(),
             oversized: [0; 2],
             unmatched: [0; 2],
+            mcp_kinds: None,
             client_asked: false,
             agent_answered: false,
             agent_name: None,
