@@ -44,8 +44,8 @@ pub(super) fn watch(
                 None => {
                     let seconds = WARN_AFTER.as_secs();
                     tracing::warn!(
-                        "{name} has written nothing for {seconds} s, and the answer to its first \
-                         message is awaited. If it waits for Content-Length headers, it needs \
+                        "{name} has written nothing for {seconds} s and has not answered its first \
+                         message. If it waits for Content-Length headers, it needs \
                          --agent-framing content-length"
                     );
                     return;
