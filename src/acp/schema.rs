@@ -3,7 +3,7 @@
 //! The published files use a small part of JSON Schema 2020-12; a test fails when it uses more than
 //! is read here.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -17,8 +17,15 @@ pub enum Schema {
     V2,
 }
 
-static V1: LazyLock<Value> = LazyLock::new(|| parse(include_str!("acp-v1.schema.json")));
-static V2: LazyLock<Value> = LazyLock::new(|| parse(include_str!("acp-v2-draft.schema.json")));
+/// Schemas that are used in place of the published ones, by version.
+static REPLACED: [OnceLock<Value>; 2] = [const { OnceLock::new() }; 2];
+
+static V1: LazyLock<Value> = LazyLock::new(|| load(Schema::V1, include_str!("acp-v1.schema.json")));
+static V2: LazyLock<Value> =
+    LazyLock::new(|| load(Schema::V2, include_str!("acp-v2-draft.schema.json")));
+
+/// References that may lead to one another.
+const MAX_REFERENCES: usize = 32;
 
 /// The JSON types, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +98,67 @@ impl Types {
     }
 }
 
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).expect("the embedded schema is JSON")
+fn load(schema: Schema, published: &str) -> Value {
+    let replaced = REPLACED.get(schema as usize).and_then(OnceLock::get);
+    replaced
+        .cloned()
+        .unwrap_or_else(|| serde_json::from_str(published).expect("the embedded schema is JSON"))
+}
+
+/// Checks that all references of a schema can be followed; the error names one that cannot.
+fn check_references(node: &Value, definitions: &Map<String, Value>) -> Result<(), String> {
+    let mut at = node;
+    for _ in 0..MAX_REFERENCES {
+        let Some(target) = at.get("$ref") else {
+            let parts: Box<dyn Iterator<Item = &Value>> = match node {
+                Value::Object(members) => Box::new(members.values()),
+                Value::Array(items) => Box::new(items.iter()),
+                _ => Box::new(std::iter::empty()),
+            };
+            return parts
+                .filter(|part| part.is_object() || part.is_array())
+                .try_for_each(|part| check_references(part, definitions));
+        };
+        let name = target
+            .as_str()
+            .and_then(|target| target.strip_prefix("#/$defs/"));
+        at = name
+            .and_then(|name| definitions.get(name))
+            .ok_or_else(|| format!("the reference {target} leads to no definition of it"))?;
+    }
+    Err(format!("a reference leads to itself: {}", node["$ref"]))
 }
 
 impl Schema {
+    /// Uses this JSON Schema in place of the published one of its version, which is returned. To be
+    /// called before any message is checked, and once for each version.
+    ///
+    /// # Errors
+    /// Why that cannot be done, as text for users.
+    pub fn replace(text: &str) -> Result<Self, String> {
+        let read: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let definitions = read["$defs"].as_object().ok_or("it has no $defs")?;
+        let has_method = |name: &str| {
+            let mut all = definitions.values();
+            all.any(|definition| definition["x-method"] == name)
+        };
+        if !has_method("initialize") {
+            return Err("it has no definition with \"x-method\": \"initialize\"".to_owned());
+        }
+        check_references(&read["$defs"], definitions)?;
+        // v2 has no other request that brings a session back than `session/resume`.
+        let version = match has_method("session/load") {
+            true => Self::V1,
+            false => Self::V2,
+        };
+        let place = REPLACED.get(version as usize);
+        let is_first = place.is_some_and(|place| place.set(read).is_ok());
+        match is_first {
+            true => Ok(version),
+            false => Err(format!("there are two of ACP v{}", version.version())),
+        }
+    }
+
     /// The schema of the version that the params or the result of `initialize` are of. A `2` alone
     /// is no proof, because agents of v1 echo what they are offered; all that speak v2 have an
     /// object `info`.

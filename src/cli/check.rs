@@ -16,6 +16,7 @@ use super::dialect_options::choice;
 use super::progress::{Counted, Progress};
 use super::{console, exit, recordings};
 use crate::cli::variant::variant_of;
+use acp::Schema;
 use analysis::check::{CheckSummary, FileCheck, line_json, line_text};
 use conversation::DialectChoice;
 use jsonrpc::{Side, printable};
@@ -54,6 +55,10 @@ pub(super) struct Check {
     /// Which violations make the exit code 1
     #[arg(long, value_enum, value_name = "WHICH", default_value = "any")]
     fail_on: FailOn,
+    /// Check against this JSON Schema in place of the built-in one of its version of ACP; may be given
+    /// once for each
+    #[arg(long, value_name = "FILE")]
+    schema: Vec<PathBuf>,
     /// Print one JSON object per line: for each violation, each file, and the summary
     #[arg(long)]
     json: bool,
@@ -72,6 +77,16 @@ enum FailOn {
 
 /// Runs the subcommand.
 pub(super) fn run(args: &Check) -> Result<ExitCode, ExitCode> {
+    for path in &args.schema {
+        let text = fs::read_to_string(path).map_err(|error| {
+            console::unreadable(path, &error);
+            ExitCode::from(exit::NO_INPUT)
+        })?;
+        Schema::replace(&text).map_err(|why| {
+            let what = format!("{} is no schema of ACP: {why}", path.display());
+            exit::fail(exit::USAGE, &what)
+        })?;
+    }
     let library = Arc::new(args.tables.load()?);
     let paths = args.files.iter().map(|word| recordings::locate(word));
     let paths = paths.collect::<Result<Vec<PathBuf>, _>>()?;

@@ -1,5 +1,9 @@
 //! `acp-relay check`, as a program: its output and its exit codes.
 
+use std::fs;
+
+use serde_json::{Value, json};
+
 use super::vectors;
 use crate::support::program::run_on;
 
@@ -33,6 +37,44 @@ fn an_unreadable_file_does_not_hide_the_findings_of_another() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let (code, stdout, _) = check(&[folder], "");
     assert_eq!((code, stdout.as_str()), (Some(66), ""));
+}
+
+#[test]
+fn another_schema_takes_the_place_of_the_built_in_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.json");
+    let path = file.to_str().unwrap();
+    let own = r#"{"jsonrpc":"2.0","id":1,"method":"own/do","params":{"member":1}}"#;
+    let (code, stdout, _) = check(&["-"], own);
+    assert_eq!(code, Some(1), "{stdout}");
+
+    let root = env!("CARGO_MANIFEST_DIR");
+    let text = fs::read_to_string(format!("{root}/src/acp/acp-v1.schema.json")).unwrap();
+    let mut schema: Value = serde_json::from_str(&text).unwrap();
+    schema["$defs"]["OwnRequest"] = json!({"type": "object", "x-side": "agent",
+        "x-method": "own/do", "properties": {"member": {"type": "string"}}});
+    schema["$defs"]["OwnResponse"] =
+        json!({"type": "object", "x-side": "agent", "x-method": "own/do"});
+    fs::write(&file, schema.to_string()).unwrap();
+    let (code, stdout, _) = check(&["--schema", path, "-"], own);
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("/params/member"), "{stdout}");
+    let fits = own.replace(r#""member":1"#, r#""member":"1""#);
+    let (code, stdout, _) = check(&["--schema", path, "-"], &fits);
+    assert_eq!(code, Some(0), "{stdout}");
+
+    schema["$defs"]["Loop"] = json!({"$ref": "#/$defs/Loop"});
+    let two = ["--schema", path, "--schema", path, "-"];
+    for (text, args, why) in [
+        ("{}".to_owned(), &two[2..], "$defs"),
+        (text, &two[..], "two of ACP v1"),
+        (schema.to_string(), &two[2..], "leads to itself"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let (code, _, stderr) = check(args, own);
+        assert_eq!(code, Some(64), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+    }
 }
 
 /// The relay's own messages and all other events are skipped.
