@@ -39,6 +39,8 @@ pub(super) struct ClientTraits {
     pub(super) notices: bool,
     /// It reads `compaction_*` updates.
     pub(super) compaction: bool,
+    /// It reads `subagent_update`, and messages between sessions.
+    pub(super) subagents: bool,
     pub(super) elicitation: Elicitation,
 }
 
@@ -99,7 +101,7 @@ const OF_AGENT: &Capabilities = &[
         "/sessionCapabilities",
         "/session",
         Said::Same,
-        "delete additionalDirectories fork _meta",
+        "delete additionalDirectories systemPrompt fork _meta",
     ),
     ("/auth", "/auth", Said::Same, "_meta"),
     ("", "", Said::Same, "providers nes positionEncoding _meta"),
@@ -137,6 +139,7 @@ impl ClientTraits {
             plans: is_marked(&stated, "/plan"),
             notices: is_marked(&stated, "/session/notices"),
             compaction: is_marked(&stated, "/session/compaction"),
+            subagents: is_marked(&stated, "/subagents"),
             elicitation: Elicitation::read(&stated),
         }
     }

@@ -8,6 +8,7 @@ use super::turns::{Ended, Turns};
 use crate::memory::Remembered;
 use crate::message::Message;
 use crate::object::{Json, object};
+use crate::text::JsonType;
 use crate::tree::Node;
 use crate::versions::content;
 use crate::versions::initialize::ClientTraits;
@@ -27,6 +28,8 @@ pub(super) struct Session {
     /// How many requests to replay the history are open.
     replays: u32,
     pub(super) is_closed: bool,
+    /// It is a subagent's: the client has no turn in it.
+    pub(super) is_child: bool,
     /// Updates between turns that wait for the next prompt.
     waiting: Waiting<Message<'static>, 1024, { 1 << 20 }>,
 }
@@ -103,7 +106,7 @@ impl Session {
 
     /// Sends updates to the client. Work between turns may wait for the next prompt.
     pub(super) fn show(&mut self, updates: Vec<Json>, is_work: bool, out: &mut Out<'_>) {
-        let is_between = !self.turns.is_open() && self.replays == 0;
+        let is_between = !self.turns.is_open() && self.replays == 0 && !self.is_child;
         let waits = is_work && is_between && out.policies.buffer_out_of_turn;
         for update in updates {
             let size = if waits { update.size() } else { 0 };
@@ -205,6 +208,15 @@ fn plain(kind: &str, update: &Json, client: ClientTraits, out: &mut Out<'_>) -> 
             "sessionUpdate compactionId status summary error"
         }
         "compaction_summary_chunk" if client.compaction => "sessionUpdate compactionId content",
+        "subagent_update" if client.subagents => {
+            "sessionUpdate sessionId title description capabilities state cwd \
+             additionalDirectories _meta"
+        }
+        "session_message" if client.subagents => {
+            "sessionUpdate messageId senderSessionId recipientSessionId senderMessageId \
+             recipientMessageId content _meta"
+        }
+        "session_message_chunk" if client.subagents => "sessionUpdate messageId content _meta",
         _ => {
             let what = format!("v1 has no update {kind}, or the client does not read it");
             out.dropped("updates", what);
@@ -214,7 +226,12 @@ fn plain(kind: &str, update: &Json, client: ClientTraits, out: &mut Out<'_>) -> 
     let mut made = update.only(names);
     made.change("cost", |cost| cost.keep_only("amount currency"));
     made.change_each("summary", |block| *block = content::shown(block));
-    made.change("content", |block| *block = content::shown(block));
+    match made.part("content").kind() {
+        Some(JsonType::Array) => {
+            made.change_each("content", |block| *block = content::shown(block));
+        }
+        _ => made.change("content", |block| *block = content::shown(block)),
+    }
     Some(made)
 }
 

@@ -97,7 +97,7 @@ impl State for ToV1 {
     fn cancelled<'a>(&mut self, mut note: Message<'a>, out: &mut Out<'a>) {
         let session = note.session();
         let session = session.and_then(|id| self.sessions.get_mut(&id));
-        if session.is_none_or(|session| !session.turns.cancel()) {
+        if session.is_none_or(|session| !session.turns.cancel() && !session.is_child) {
             let what = "session/cancel without an open turn: the agent would cancel the next one";
             return out.dropped("turns", what);
         }
@@ -169,6 +169,11 @@ impl ToV1 {
         };
         if !self.sessions.holds(&id, message, out) {
             update.add_meta(message.body.value("_meta"));
+            if update.says("sessionUpdate", "subagent_update")
+                && let Some(child) = update.id("sessionId")
+            {
+                self.session(&child).is_child = true;
+            }
             self.session(&id).update(&update, out);
         }
     }

@@ -11,11 +11,12 @@ use crate::versions::content;
 use crate::versions::out::Out;
 
 /// Updates that are no history: they are shown even if a session is resumed without a replay.
-const LIVE: [&str; 5] = [
+const LIVE: [&str; 6] = [
     "available_commands_update",
     "config_option_update",
     "current_mode_update",
     "session_info_update",
+    "subagent_update",
     "usage_update",
 ];
 /// Updates that show that the agent works.
