@@ -126,8 +126,15 @@ impl Markdown {
             Some("tool_call_update") if ["completed", "failed"].contains(&status) => {
                 format!("- {status}: {}", inline(self.title(update).unwrap_or("?")))
             }
-            Some("plan") => {
-                let entries = update["entries"].as_array().into_iter().flatten();
+            Some(kind @ ("plan" | "plan_update")) => {
+                let plan = match kind {
+                    "plan" => update,
+                    _ => &update["plan"],
+                };
+                if let Some(text) = plan["content"].as_str() {
+                    return quote(text);
+                }
+                let entries = plan["entries"].as_array().into_iter().flatten();
                 let lines = entries.map(|entry| {
                     let done = if entry["status"] == "completed" {
                         "x"
@@ -140,6 +147,11 @@ impl Markdown {
                     )
                 });
                 lines.collect::<Vec<_>>().join("\n")
+            }
+            Some("subagent_update") => {
+                let name = word("title").or(word("sessionId")).unwrap_or("?");
+                let state = update["state"]["state"].as_str().unwrap_or_default();
+                format!("- subagent {} {}", inline(name), inline(state))
             }
             _ => String::new(),
         }

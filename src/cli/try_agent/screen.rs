@@ -171,8 +171,13 @@ impl Screen {
                 self.line(Tone::Agent, line.trim_end());
                 self.content(update);
             }
-            "plan" => {
-                for entry in items(&update["entries"]) {
+            "plan" | "plan_update" => {
+                let plan = match kind {
+                    "plan" => update,
+                    _ => &update["plan"],
+                };
+                self.lines(' ', Tone::Faint, word(&plan["content"]));
+                for entry in items(&plan["entries"]) {
                     let [content, status] = ["content", "status"].map(|key| word(&entry[key]));
                     self.line(Tone::Faint, &format!("  plan  {content} ({status})"));
                 }
@@ -181,6 +186,11 @@ impl Screen {
                 let names = items(&update["availableCommands"]).map(|one| word(&one["name"]));
                 let names: Vec<&str> = names.collect();
                 self.line(Tone::Faint, &format!("  commands   {}", names.join(", ")));
+            }
+            "subagent_update" => {
+                let name = word(&update["title"]);
+                let state = word(&update["state"]["state"]);
+                self.line(Tone::Faint, &format!("  subagent   {name} {state}"));
             }
             other => self.line(Tone::Faint, &format!("  {other}")),
         }

@@ -116,8 +116,14 @@ function summarizeUpdate(update) {
   const kind = text(update.sessionUpdate);
   const content = object(update.content);
   const status = text(update.status);
+  const plan = object(update.plan);
+  const entries = (all) => list(all).map((entry) => text(object(entry).content)).join(" · ");
   const about = {
-    plan: () => list(update.entries).map((entry) => text(object(entry).content)).join(" · "),
+    plan: () => entries(update.entries),
+    plan_update: () => entries(plan.entries) || text(plan.content) || text(plan.planId),
+    plan_removed: () => text(update.planId),
+    subagent_update: () => [text(update.title) || text(update.sessionId), text(object(update.state).state)].filter(Boolean).join(" — "),
+    session_message: () => list(update.content).map((block) => text(object(block).text)).join(" "),
     available_commands_update: () => list(update.availableCommands).map((one) => "/" + text(object(one).name)).join(" "),
     current_mode_update: () => text(update.currentModeId),
   }[kind];

@@ -210,8 +210,11 @@ function update(fact, update, made, tools, add) {
     if (words) tool.text = words;
     const diffs = contents.filter((one) => one.type === "diff");
     if (diffs.length) tool.diffs = diffs.map((one) => ({ path: text(one.path), old: text(one.oldText), now: text(one.newText) }));
-  } else if (kind === "plan") {
-    const entries = list(update.entries).map((one) => ({ content: text(object(one).content), status: ["completed", "in_progress"].find((known) => known === object(one).status) ?? "pending" }));
+  } else if (kind === "subagent_update" || kind === "session_message" || kind === "notice") add(fact, "call", kind, fact.summary);
+  else if (kind === "plan" || kind === "plan_update") {
+    const plan = kind === "plan" ? update : object(update.plan);
+    if (text(plan.content)) return add(fact, "words-of", "plan", text(plan.content));
+    const entries = list(plan.entries).map((one) => ({ content: text(object(one).content), status: ["completed", "in_progress"].find((known) => known === object(one).status) ?? "pending" }));
     add(fact, "plan", "plan", "", { entries });
   }
 }
