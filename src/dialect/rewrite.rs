@@ -123,10 +123,20 @@ impl<'a, 'r> Rewriter<'a, 'r> {
         for (place, literal) in consts(cases, way) {
             self.put_constant(scope, place, literal)?;
         }
+        // A list grows at its end, so its further elements come last, in their order.
+        let mut further: SmallVec<[(usize, &JsonPointer, Node<'a>); 0]> = SmallVec::new();
         for (place, value) in moved {
+            match element(place) {
+                None | Some(0) => self.put(scope, place.names(), value)?,
+                Some(at) => further.push((at, place, value)),
+            }
+        }
+        self.fill(scope, rows)?;
+        further.sort_by_key(|(at, ..)| *at);
+        for (_, place, value) in further {
             self.put(scope, place.names(), value)?;
         }
-        self.fill(scope, rows)
+        Ok(())
     }
 
     /// Takes the values of two-sided rows and converts them.
@@ -433,6 +443,11 @@ impl<'a, 'r> Rewriter<'a, 'r> {
         }
         Ok(made)
     }
+}
+
+/// Which element of a list a place is.
+fn element(place: &JsonPointer) -> Option<usize> {
+    text::array_index(place.names().last()?)
 }
 
 fn put<'a>(scope: &mut Node<'a>, names: &[Box<str>], value: Node<'a>) -> Result<(), RewriteError> {

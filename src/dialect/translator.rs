@@ -163,6 +163,15 @@ impl Translator {
         own.unwrap_or_default()
     }
 
+    /// Whether the history of a session is being told.
+    pub(super) fn is_loading(&self, session: &str) -> bool {
+        let mut asked = self.requests[Side::Client as usize].iter();
+        asked.any(|(_, request)| {
+            let loads = ["session/load", "session/resume"].contains(&&*request.canonical);
+            loads && request.session.as_deref() == Some(session)
+        })
+    }
+
     pub(super) fn recall(
         &self,
         recall: &Recall,

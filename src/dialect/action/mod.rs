@@ -12,6 +12,7 @@ mod options;
 mod repair;
 mod run;
 mod state;
+mod terminals;
 mod todo;
 mod turn;
 

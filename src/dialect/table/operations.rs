@@ -83,6 +83,8 @@ pub enum Action {
     RemoveCommandSlashes,
     /// Updates that contain only a part of the todos become the whole plan.
     MergePlan,
+    /// Terminals that were made by another conversation are no tool content.
+    KnownTerminals,
 }
 
 /// A conversion by name.
