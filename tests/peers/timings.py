@@ -137,8 +137,8 @@ class Case:
         return program
 
     def connect(self, scheme, port, **prompt):
-        """Starts a `connect`, and leaves it in mid-turn."""
-        program = self.start("connect", "%s://127.0.0.1:%d" % (scheme, port))
+        """Starts a `connect` without a resumable link, and leaves it in mid-turn."""
+        program = self.start("connect", "--no-link", "%s://127.0.0.1:%d" % (scheme, port))
         program.send(id=0, method="initialize", params={"protocolVersion": 1})
         program.wait_line('"id":0', '"id": 0')
         program.send(id=1, method="session/new", params={"cwd": "/", "mcpServers": []})
