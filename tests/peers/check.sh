@@ -63,6 +63,7 @@ second_lane() {
     part "self-test of prometheus.py" python3 prometheus.py --prove
     part "Prometheus, with our alerts and dashboard" python3 prometheus.py
     part "clients that reconnect" python3 returns.py
+    part "agents that die or do not answer" python3 restart.py
     part "traces, decoded with OpenTelemetry's definitions" python3 traces.py
     part "remote agents over HTTP and WebSocket" python3 remote_agents.py
     part "connections reset 200 times" python3 remote_cuts.py
