@@ -126,7 +126,8 @@ fn check_references(node: &Value, definitions: &Map<String, Value>) -> Result<()
             .and_then(|name| definitions.get(name))
             .ok_or_else(|| format!("the reference {target} leads to no definition of it"))?;
     }
-    Err(format!("a reference leads to itself: {}", node["$ref"]))
+    let first = node.get("$ref").unwrap_or(&Value::Null);
+    Err(format!("a reference leads to itself: {first}"))
 }
 
 impl Schema {
@@ -137,15 +138,20 @@ impl Schema {
     /// Why that cannot be done, as text for users.
     pub fn replace(text: &str) -> Result<Self, String> {
         let read: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let definitions = read["$defs"].as_object().ok_or("it has no $defs")?;
+        let all = read.get("$defs").unwrap_or(&Value::Null);
+        let definitions = all.as_object().ok_or("it has no $defs")?;
         let has_method = |name: &str| {
             let mut all = definitions.values();
-            all.any(|definition| definition["x-method"] == name)
+            all.any(|definition| {
+                definition
+                    .get("x-method")
+                    .is_some_and(|method| method == name)
+            })
         };
         if !has_method("initialize") {
             return Err("it has no definition with \"x-method\": \"initialize\"".to_owned());
         }
-        check_references(&read["$defs"], definitions)?;
+        check_references(all, definitions)?;
         // v2 has no other request that brings a session back than `session/resume`.
         let version = match has_method("session/load") {
             true => Self::V1,

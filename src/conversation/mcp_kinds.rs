@@ -12,11 +12,13 @@ pub(super) struct McpKinds {
 impl McpKinds {
     /// Of the result of `initialize`; `None` when that is not one of v1.
     pub(super) fn of(result: &[u8]) -> Option<Self> {
-        let version = member(result, "protocolVersion").filter(|version| *version == b"1");
-        let capabilities = version.and(member(result, "agentCapabilities"));
-        let offered = member(capabilities.unwrap_or_default(), "mcpCapabilities");
-        let offers = |kind| member(offered.unwrap_or_default(), kind) == Some(b"true");
-        version.map(|_| Self {
+        if member(result, "protocolVersion") != Some(b"1") {
+            return None;
+        }
+        let capabilities = member(result, "agentCapabilities").unwrap_or_default();
+        let offered = member(capabilities, "mcpCapabilities").unwrap_or_default();
+        let offers = |kind| member(offered, kind) == Some(b"true");
+        Some(Self {
             http: offers("http"),
             sse: offers("sse"),
         })

@@ -149,7 +149,7 @@ impl Markdown {
                 lines.collect::<Vec<_>>().join("\n")
             }
             Some("subagent_update") => {
-                let name = word("title").or(word("sessionId")).unwrap_or("?");
+                let name = word("title").or_else(|| word("sessionId")).unwrap_or("?");
                 let state = update["state"]["state"].as_str().unwrap_or_default();
                 format!("- subagent {} {}", inline(name), inline(state))
             }
