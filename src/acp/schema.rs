@@ -105,29 +105,40 @@ fn load(schema: Schema, published: &str) -> Value {
         .unwrap_or_else(|| serde_json::from_str(published).expect("the embedded schema is JSON"))
 }
 
-/// Checks that all references of a schema can be followed; the error names one that cannot.
+/// Checks that all references in a schema can be followed; the error names one that cannot.
 fn check_references(node: &Value, definitions: &Map<String, Value>) -> Result<(), String> {
-    let mut at = node;
-    for _ in 0..MAX_REFERENCES {
-        let Some(target) = at.get("$ref") else {
-            let parts: Box<dyn Iterator<Item = &Value>> = match node {
-                Value::Object(members) => Box::new(members.values()),
-                Value::Array(items) => Box::new(items.iter()),
-                _ => Box::new(std::iter::empty()),
-            };
-            return parts
-                .filter(|part| part.is_object() || part.is_array())
-                .try_for_each(|part| check_references(part, definitions));
-        };
-        let name = target
-            .as_str()
-            .and_then(|target| target.strip_prefix("#/$defs/"));
-        at = name
-            .and_then(|name| definitions.get(name))
-            .ok_or_else(|| format!("the reference {target} leads to no definition of it"))?;
+    follow(node, definitions, 0)?;
+    let parts: Box<dyn Iterator<Item = &Value>> = match node {
+        Value::Object(members) => Box::new(members.values()),
+        Value::Array(items) => Box::new(items.iter()),
+        _ => return Ok(()),
+    };
+    parts
+        .into_iter()
+        .try_for_each(|part| check_references(part, definitions))
+}
+
+/// Follows what a node is made of to its end.
+fn follow(node: &Value, definitions: &Map<String, Value>, depth: usize) -> Result<(), String> {
+    let target = node.get("$ref").and_then(Value::as_str);
+    if depth > MAX_REFERENCES {
+        return Err(format!(
+            "references lead to themselves, at {}",
+            target.unwrap_or("a union")
+        ));
     }
-    let first = node.get("$ref").unwrap_or(&Value::Null);
-    Err(format!("a reference leads to itself: {first}"))
+    if let Some(target) = target {
+        let name = target.strip_prefix("#/$defs/");
+        let named = name.and_then(|name| definitions.get(name));
+        let named = named.ok_or_else(|| format!("{target} is no definition of it"))?;
+        follow(named, definitions, depth + 1)?;
+    }
+    let parts = ["allOf", "anyOf", "oneOf"]
+        .iter()
+        .filter_map(|name| node.get(name)?.as_array());
+    parts
+        .flatten()
+        .try_for_each(|part| follow(part, definitions, depth + 1))
 }
 
 impl Schema {

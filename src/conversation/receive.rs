@@ -12,7 +12,7 @@ use super::state::{Conversation, OpenRequest};
 use super::trace_context;
 use super::{MessageSummary, Note, Outbox};
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Rejected, Scanned, Side, scan};
+use jsonrpc::{Envelope, Frame, Id, IdBuf, Kind, Rejected, Scanned, Side, member, scan};
 
 impl Conversation {
     /// Handles a frame that `from` has sent.
@@ -179,6 +179,10 @@ impl Conversation {
         });
         if from == Side::Client {
             self.note_cancel(&frame, envelope, out);
+        } else if self.renames_requests
+            && let Some(renamed) = self.cancel_renamed(&frame, envelope)
+        {
+            return self.send(Side::Client, renamed, None, out);
         }
         self.pass_on(from.other(), frame, envelope, None, out);
     }
@@ -217,9 +221,21 @@ impl Conversation {
         let id = format!("\"acp-relay:{}\"", self.requests);
         let renamed = envelope.with_id(frame, Id::of_json(id.as_bytes()));
         let own_id = envelope.id(frame).to_owned();
+        self.renames_requests = true;
         if let Scanned::Message(at) = scan(&renamed, &self.limits) {
             self.open_request(Side::Agent, renamed, &at, Some(own_id), out);
         }
+    }
+
+    /// The agent's cancellation of a request that was passed on under another id, with that id.
+    #[cold]
+    fn cancel_renamed(&self, frame: &Frame, envelope: &Envelope) -> Option<Frame> {
+        let meant = member(envelope.body(frame)?, "requestId")
+            .filter(|_| envelope.has_method(frame, "$/cancel_request"))?;
+        let mut open = self.pending[Side::Agent as usize].iter();
+        let is_meant = |own: &IdBuf| own.as_id() == Id::of_json(meant);
+        let (id, _) = open.find(|(_, open)| open.own_id.as_ref().is_some_and(is_meant))?;
+        Some(reply::cancel_request(id.as_id()))
     }
 
     /// Remembers a request and passes it on. `own_id` is the id that its sender gave it, if it has
@@ -247,7 +263,8 @@ impl Conversation {
             summary.traced(&frame, envelope, out.needs().traces)
         });
         if let Some(reason) = self.refusal(from) {
-            self.answer_for_peer(from, &id.to_owned(), method, &reason, out);
+            let id = own_id.unwrap_or_else(|| id.to_owned());
+            self.answer_for_peer(from, &id, method, &reason, out);
             out.extend_summaries(summary);
             self.close_client_at_end(out);
             return;
@@ -279,7 +296,7 @@ impl Conversation {
                 Side::Client => self.kept_of(&frame, envelope),
                 Side::Agent => None,
             },
-            own_id,
+            own_id: own_id.clone(),
         };
         let inserted = self.pending[from as usize].insert(id, open);
         let refused = match inserted {
@@ -318,6 +335,7 @@ impl Conversation {
                 Reason::new(reply::OVERLOADED, what).retryable()
             }
         };
+        let id = own_id.as_ref().map_or(id, IdBuf::as_id);
         self.send(from, reply::error(id, &reason), None, out);
     }
 

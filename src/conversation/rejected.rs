@@ -39,6 +39,7 @@ impl Conversation {
                     delivered: Delivered::Yes,
                     ..Reason::of_fault(&error.fault)
                 };
+                let id = answered.own_id.unwrap_or(id);
                 self.answer_for_peer(requester, &id, &answered.method, &reason, out);
             }
             // Under an id that is in flight, the sender would take it for another answer.

@@ -9,6 +9,7 @@
 //! does not come back is an error, never a fresh one
 //! (<https://agentclientprotocol.com/protocol/session-setup#loading-sessions>).
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::restart_state::{
@@ -50,6 +51,8 @@ impl Conversation {
         self.is_restartable()
             && shutdown.sends(Side::Client)
             && shutdown.receives(Side::Client)
+            // What waits for a claim belongs to the agent that ends.
+            && self.claims.waiting.iter().all(VecDeque::is_empty)
             && matches!(
                 shutdown.cause,
                 None | Some(Cause::AgentExited | Cause::AgentLeft)
@@ -137,6 +140,7 @@ impl Conversation {
         {
             self.begin_restart(out);
         }
+        self.handle_returned(out);
     }
 
     /// Ends an agent that does not do what it has to before the next prompt.
@@ -171,6 +175,11 @@ impl Conversation {
 
     /// Gives up what an agent that was started again has owed for too long.
     pub(super) fn expire_restart(&mut self, out: &mut Outbox) {
+        self.end_waits(out);
+        self.handle_returned(out);
+    }
+
+    fn end_waits(&mut self, out: &mut Outbox) {
         let heard = self.heard[Side::Agent as usize];
         let Some(restart) = &mut self.restart else {
             return;
@@ -216,6 +225,16 @@ impl Conversation {
         if self.link_status.is_wanted() {
             self.send(Side::Client, reply::agent_status(state, detail), None, out);
         }
+    }
+
+    /// Whether there is an agent that has been greeted.
+    pub(super) fn is_agent_in_use(&self) -> bool {
+        let is_greeted = |restart: &Restart| match &restart.step {
+            Step::Running | Step::Settling(..) => true,
+            Step::Asked(_, asked) => !matches!(asked, Asked::Initialize | Asked::Authenticate),
+            Step::Ending | Step::Down => false,
+        };
+        self.restart.as_deref().is_some_and(is_greeted)
     }
 
     /// Whether something is held for an agent that was started again.
@@ -300,6 +319,11 @@ impl Conversation {
                     let reason = Reason::new(reply::NOT_RESTORED, message).at(ErrorSource::Agent);
                     self.fail_restart(&reason, out);
                 }
+                // The session says what is missing, and the client may log in.
+                Asked::Authenticate => {
+                    restart.authenticate = None;
+                    self.continue_restart(out);
+                }
                 _ => self.fail_session(&asked, &why, out),
             }
             return true;
@@ -364,16 +388,22 @@ impl Conversation {
                 return;
             };
             restart.step = Step::Running;
-            restart.is_restoring = false;
-            let Some(frame) = restart.held.front().cloned() else {
-                break;
+            let was_restoring = std::mem::take(&mut restart.is_restoring);
+            let first = restart.held.front().cloned();
+            let scanned = first.as_ref().map(|frame| scan(frame, &self.limits));
+            let missing = match (&first, &scanned) {
+                (Some(frame), Some(Scanned::Message(at))) => self.missing_session(frame, at),
+                _ => None,
             };
-            let scanned = scan(&frame, &self.limits);
-            if let Scanned::Message(at) = &scanned
-                && let Some(missing) = self.missing_session(&frame, at)
-            {
+            if let Some(missing) = missing {
                 return self.restore_session(missing, out);
             }
+            if was_restoring {
+                self.tell_agent("back", "the agent is back", out);
+            }
+            let (Some(frame), Some(scanned)) = (first, scanned) else {
+                break;
+            };
             self.restart
                 .as_mut()
                 .and_then(|restart| restart.held.pop_front());
@@ -412,7 +442,6 @@ impl Conversation {
             session.is_live = true;
         }
         out.note(Note::SessionRestored);
-        self.tell_agent("back", "the agent is back and has its session", out);
         self.continue_restart(out);
     }
 
@@ -432,6 +461,11 @@ impl Conversation {
         self.shutdown.silent[Side::Agent as usize] = true;
         self.shutdown.unreachable[Side::Agent as usize] = true;
         self.answer_agent(reason, out);
+        self.tell_agent(
+            "down",
+            "the agent is not back; your next request tries it again",
+            out,
+        );
         self.attend_restart();
     }
 

@@ -25,9 +25,10 @@ const HISTORY: [&[u8]; 8] = [
 ];
 
 /// Requests whose parameters are needed when their answers come.
-const KEPT: [&[u8]; 11] = [
+const KEPT: [&[u8]; 12] = [
     b"initialize",
     b"authenticate",
+    b"logout",
     b"session/new",
     b"session/load",
     b"session/resume",
@@ -62,7 +63,8 @@ impl Conversation {
         match &request.method[..] {
             b"initialize" => {
                 let version = member(result, "protocolVersion").unwrap_or_default();
-                if version != b"1" || self.dialects.converted() == Some(Side::Agent) {
+                let is_long = result.len() > MAX_BYTES;
+                if is_long || version != b"1" || self.dialects.converted() == Some(Side::Agent) {
                     // Only sessions of v1 are brought back.
                     self.restart = None;
                     return;
@@ -79,6 +81,7 @@ impl Conversation {
                 let took = self.now.saturating_duration_since(request.requested_at);
                 restart.authenticate = (took < UNATTENDED).then(|| params.clone());
             }
+            b"logout" => restart.authenticate = None,
             b"session/new" | b"session/fork" => {
                 if let Some(id) = named(result) {
                     restart.learn(id, params.clone(), result);
@@ -97,9 +100,9 @@ impl Conversation {
             _ => {
                 let known = session.and_then(|id| restart.session(&id));
                 let Some(known) = known else { return };
-                let value = |name| member(params, name).map(Box::from);
-                known.mode = value("modeId").or_else(|| known.mode.take());
-                known.model = value("modelId").or_else(|| known.model.take());
+                let value = |name| member(params, name);
+                known.set_mode(value("modeId"));
+                known.set_model(value("modelId"));
                 if let (Some(id), Some(value)) =
                     (member(params, "configId"), member(params, "value"))
                 {
@@ -155,9 +158,7 @@ impl Conversation {
             _ => {
                 let known = restart.session(&session).filter(|_| is_setting);
                 if let Some(known) = known {
-                    known.mode = member(update, "currentModeId")
-                        .map(Box::from)
-                        .or_else(|| known.mode.take());
+                    known.set_mode(member(update, "currentModeId"));
                     known.read_state(update);
                 }
                 false

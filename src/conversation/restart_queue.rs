@@ -16,7 +16,6 @@ impl Conversation {
 
     /// Takes a message that has to wait for an agent that is started again, or that belongs to its
     /// start. `false` if it goes its usual way.
-    #[cold]
     pub(super) fn take_for_restart(
         &mut self,
         from: Side,
@@ -36,8 +35,18 @@ impl Conversation {
 
     fn hold_for_restart(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
         let missing = self.missing_session(frame, at);
-        if self.is_restoring() && self.cancel_held(frame, at, out) {
-            return true;
+        if at.kind == Kind::Notification && self.cancels(frame, at) {
+            let was_held = self.cancel_held(frame, at, out);
+            return match self.is_agent_in_use() {
+                // It is for a turn that runs as well, or may be.
+                true if missing.is_none() => false,
+                _ => {
+                    if !was_held {
+                        out.note(Note::Undeliverable { to: Side::Agent });
+                    }
+                    true
+                }
+            };
         }
         let Some(restart) = &mut self.restart else {
             return false;
@@ -58,6 +67,11 @@ impl Conversation {
             }
         }
         true
+    }
+
+    /// Whether a notification cancels a turn or a request.
+    fn cancels(&self, frame: &Frame, at: &Envelope) -> bool {
+        at.has_method(frame, "session/cancel") || at.has_method(frame, "$/cancel_request")
     }
 
     /// Ends what a notification of the client cancels, if it is held.

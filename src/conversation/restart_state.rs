@@ -12,6 +12,10 @@ pub(super) const MAX_STARTS: usize = 3;
 /// The time that those starts are counted in.
 pub(super) const WITHIN: Duration = Duration::from_secs(300);
 
+/// The most options of a session, and the longest value of one, that are remembered.
+const MAX_OPTIONS: usize = 64;
+const MAX_VALUE: usize = 1024;
+
 /// How long a loaded session has to be silent: some agents answer `session/load` before they have sent
 /// all of the history (Gemini CLI 0.61).
 pub(super) const QUIET: Duration = Duration::from_millis(500);
@@ -112,6 +116,15 @@ pub(super) struct KnownSession {
 pub(super) struct SetOption {
     id: Box<[u8]>,
     value: Box<[u8]>,
+    category: Category,
+}
+
+/// What an option stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Category {
+    Mode,
+    Model,
+    Other,
 }
 
 impl Restart {
@@ -157,29 +170,53 @@ impl Restart {
 impl KnownSession {
     /// Reads the settings in the answer of an agent, or in an update.
     pub(super) fn read_state(&mut self, object: &[u8]) {
-        if let Some(mode) = current(object, "modes", "currentModeId") {
+        self.set_mode(current(object, "modes", "currentModeId"));
+        self.set_model(current(object, "models", "currentModelId"));
+        let Some(list) = member(object, "configOptions") else {
+            return;
+        };
+        let is_short = list.len() <= MAX_BYTES;
+        let options = text::items(list).filter(|_| is_short).take(MAX_OPTIONS);
+        self.options = options.filter_map(SetOption::read).collect();
+        // An agent that has both says the same in them, and what was said last counts.
+        if self
+            .options
+            .iter()
+            .any(|option| option.category == Category::Mode)
+        {
+            self.mode = None;
+        }
+        if self
+            .options
+            .iter()
+            .any(|option| option.category == Category::Model)
+        {
+            self.model = None;
+        }
+    }
+
+    /// Sets the mode, if there is one, in place of an option that stands for it.
+    pub(super) fn set_mode(&mut self, mode: Option<&[u8]>) {
+        if let Some(mode) = mode.filter(|mode| mode.len() <= MAX_VALUE) {
             self.mode = Some(mode.into());
+            self.options
+                .retain(|option| option.category != Category::Mode);
         }
-        if let Some(model) = current(object, "models", "currentModelId") {
+    }
+
+    /// Sets the model in the same way.
+    pub(super) fn set_model(&mut self, model: Option<&[u8]>) {
+        if let Some(model) = model.filter(|model| model.len() <= MAX_VALUE) {
             self.model = Some(model.into());
-        }
-        if let Some(options) = member(object, "configOptions") {
-            self.options = options_of(options)
-                .map(|(id, value)| SetOption {
-                    id: id.into(),
-                    value: value.into(),
-                })
-                .collect();
+            self.options
+                .retain(|option| option.category != Category::Model);
         }
     }
 
     pub(super) fn set_option(&mut self, id: &[u8], value: &[u8]) {
-        match self.options.iter_mut().find(|option| *option.id == *id) {
-            Some(option) => option.value = value.into(),
-            None => self.options.push(SetOption {
-                id: id.into(),
-                value: value.into(),
-            }),
+        let option = self.options.iter_mut().find(|option| *option.id == *id);
+        if let Some(option) = option.filter(|_| value.len() <= MAX_VALUE) {
+            option.value = value.into();
         }
     }
 
@@ -191,9 +228,9 @@ impl KnownSession {
     pub(super) fn settings_for(&self, result: &[u8]) -> Vec<Setting> {
         let offered = member(result, "configOptions").unwrap_or_default();
         let differs = |option: &&SetOption| {
-            let mut offered = options_of(offered);
-            let now = offered.find(|(id, _)| *id == &*option.id);
-            now.map(|(_, value)| value) != Some(&*option.value)
+            let mut offered = text::items(offered).filter_map(SetOption::read);
+            let now = offered.find(|now| now.id == option.id);
+            now.is_none_or(|now| now.value != option.value)
         };
         let options = self.options.iter().filter(differs).map(|option| {
             let kind = match &*option.value {
@@ -241,10 +278,20 @@ fn current<'a>(object: &'a [u8], group: &str, name: &str) -> Option<&'a [u8]> {
     member(member(object, group)?, name).filter(|value| value.starts_with(b"\""))
 }
 
-/// The options of a list: id and value.
-fn options_of(list: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    text::items(list)
-        .filter_map(|option| Some((member(option, "id")?, member(option, "currentValue")?)))
+impl SetOption {
+    /// The option that a list of an agent has; `None` when it cannot be remembered.
+    fn read(option: &[u8]) -> Option<Self> {
+        let value = |name| member(option, name).filter(|value| value.len() <= MAX_VALUE);
+        Some(Self {
+            id: value("id")?.into(),
+            value: value("currentValue")?.into(),
+            category: match value("category") {
+                Some(b"\"mode\"") => Category::Mode,
+                Some(b"\"model\"") => Category::Model,
+                _ => Category::Other,
+            },
+        })
+    }
 }
 
 /// What an agent has lost between two results of `initialize`, as the name of a capability.

@@ -141,7 +141,7 @@ impl Conversation {
     ) {
         let method = request_method.map_or_else(|| at.method(frame).into_owned(), str::to_owned);
         let reason = Reason::new(reply::POLICY_DENIED, why.clone());
-        let id = at.id(frame);
+        let mut id = at.id(frame).to_owned();
         let name = method.clone();
         out.note(Note::Denied { from, method, why });
         let requester = match at.kind {
@@ -150,9 +150,10 @@ impl Conversation {
             Kind::Result | Kind::Error => from.other(),
         };
         if at.kind == Kind::Request {
-            self.pending[from as usize].remove(id);
+            let open = self.pending[from as usize].remove(id.as_id());
+            id = open.and_then(|(_, open)| open.own_id).unwrap_or(id);
         }
-        self.answer_for_peer(requester, &id.to_owned(), name.as_bytes(), &reason, out);
+        self.answer_for_peer(requester, &id, name.as_bytes(), &reason, out);
     }
 
     /// Does not send a message that is longer than `to` takes, whose relay would end the

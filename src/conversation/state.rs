@@ -57,6 +57,8 @@ pub struct Conversation {
     pub(super) policy: Option<Box<MessagePolicy>>,
     /// Chooses the trace of a request that belongs to none.
     pub(super) marker: Option<Box<dyn TraceAssigner>>,
+    /// Requests of the agent may have been passed on under other ids.
+    pub(super) renames_requests: bool,
     /// Requests so far, of both sides.
     pub(super) requests: u64,
     /// Answers that a translator gave in place of a side, and that are still to be handled.
@@ -202,6 +204,7 @@ impl Conversation {
             batches: Default::default(),
             policy: None,
             marker: None,
+            renames_requests: false,
             requests: 0,
             returned: VecDeque::new(),
             refused: VecDeque::new(),

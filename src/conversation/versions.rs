@@ -13,12 +13,13 @@ const MAX_HELD_BYTES: usize = 1 << 20;
 impl Conversation {
     /// Whether no more of what the client sends is held.
     pub(super) fn is_holding_enough(&self) -> bool {
-        let held = || {
-            let early = self.held.iter().map(|(frame, _)| frame);
-            early.chain(self.held_for_restart())
-        };
-        let weights = held().map(Frame::weight);
-        held().nth(MAX_HELD - 1).is_some() || weights.sum::<usize>() >= MAX_HELD_BYTES
+        let weights = self.held.iter().map(|(frame, _)| frame.weight());
+        // The first is what the agent is started for; the client is still read meanwhile.
+        let restart = || self.held_for_restart().skip(1).map(Frame::weight);
+        self.held.len() >= MAX_HELD
+            || weights.sum::<usize>() >= MAX_HELD_BYTES
+            || restart().count() >= MAX_HELD
+            || restart().sum::<usize>() >= MAX_HELD_BYTES
     }
 
     /// Takes a message while the versions of the two sides are not known.
@@ -44,6 +45,15 @@ impl Conversation {
             Step::Refuse(error) => return self.send(Side::Client, error, None, out),
             Step::Retry(offer) => {
                 out.command(Command::RestartAgent);
+                let asked = &mut self.pending[Side::Client as usize];
+                if let Scanned::Message(sent) = scan(&offer, &self.limits)
+                    && let Some(open) = asked.get_mut(sent.id(&offer))
+                {
+                    open.kept = open
+                        .kept
+                        .take()
+                        .and_then(|_| sent.body(&offer).map(Box::from));
+                }
                 let offer = self.admitted(offer.clone()).unwrap_or(offer);
                 return self.queue(Side::Agent, offer, out);
             }

@@ -163,13 +163,13 @@ impl Translator {
         own.unwrap_or_default()
     }
 
-    /// Whether the history of a session is being told.
-    pub(super) fn is_loading(&self, session: &str) -> bool {
-        let mut asked = self.requests[Side::Client as usize].iter();
-        asked.any(|(_, request)| {
-            let loads = ["session/load", "session/resume"].contains(&&*request.canonical);
-            loads && request.session.as_deref() == Some(session)
-        })
+    /// The sessions whose histories are being told.
+    pub(super) fn loading(&self) -> impl Iterator<Item = &str> {
+        let asked = self.requests[Side::Client as usize].iter();
+        asked
+            .map(|(_, request)| request)
+            .filter(|request| ["session/load", "session/resume"].contains(&&*request.canonical))
+            .filter_map(|request| request.session.as_deref())
     }
 
     pub(super) fn recall(

@@ -466,6 +466,7 @@ impl RelayLoop {
                 self.holds[Side::Agent as usize] = link.guard;
                 self.idle[Side::Agent as usize] = false;
                 self.exited = false;
+                self.refused = None;
                 self.conversation
                     .set_longest(Side::Agent, link.peer.longest);
             }

@@ -53,7 +53,7 @@ impl Translator {
                 (Action::IsoTimes, Way::Read) => iso_times(message),
                 (Action::RemoveCommandSlashes, Way::Read) => remove_command_slashes(message),
                 (Action::MergePlan, Way::Read) => self.merge_plan(message, step),
-                (Action::KnownTerminals, Way::Read) => self.known_terminals(message, step),
+                (Action::PastTerminals, Way::Read) => self.past_terminals(message, step),
                 // Some work in one way only. `only_new_text` works when further messages are made.
                 _ => {}
             }

@@ -1,16 +1,14 @@
-//! `known_terminals`: an agent that loads a session repeats tool calls with terminals of an earlier
-//! run, and clients drop the whole update for a terminal that they do not know. In tool content, a
-//! terminal that this conversation has not made becomes the text of the call's output, if there is one
-//! and nothing else is shown, or goes.
-//!
-//! Known are the terminals that the client has made (the slot `terminals` of a table), and one that the
-//! agent has made for its client to show (`_meta.terminal_info`).
+//! `past_terminals`: an agent that loads a session repeats tool calls with terminals of an earlier
+//! run, and clients drop the whole update for a terminal that they do not know. In the history of a
+//! loaded session, a terminal in tool content becomes the text of the call's output, if there is one and
+//! nothing else is shown, or goes. One that the agent has made for its client to show
+//! (`_meta.terminal_info`) stays.
 
 use crate::message::Message;
 use crate::step::Step;
 use crate::text;
 use crate::translation::DialectEvent;
-use crate::translator::{Translator, slot_key};
+use crate::translator::Translator;
 use crate::tree::Node;
 
 const CONTENT: &str = "/update/content";
@@ -25,22 +23,21 @@ const OUTPUTS: [&str; 5] = [
 ];
 
 impl Translator {
-    pub(super) fn known_terminals(&self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+    pub(super) fn past_terminals(&self, message: &mut Message<'_>, step: &mut Step<'_, '_>) {
+        if !self
+            .loading()
+            .any(|id| message.session().as_deref() == Some(id))
+        {
+            return;
+        }
         let Some(content) = message.json_at(CONTENT) else {
             return;
         };
-        let session = message.session().unwrap_or_default();
-        if !self.is_loading(&session) {
-            return;
-        }
         let shown = message.text_at("/update/_meta/terminal_info/terminal_id");
         let is_unknown = |item: &[u8]| {
             let word = |name| text::member(item, name).and_then(text::string);
-            let id = word("terminalId").filter(|_| word("type").as_deref() == Some("terminal"));
-            id.is_some_and(|id| {
-                let key = slot_key("terminals", &session, Some(&id));
-                shown.as_deref() != Some(&*id) && self.memory.get(&key).is_none()
-            })
+            word("type").as_deref() == Some("terminal")
+                && word("terminalId").as_deref() != shown.as_deref()
         };
         if !text::items(&content).any(is_unknown) {
             return;
@@ -58,7 +55,7 @@ impl Translator {
             kept.push(Node::owned(item.to_string().into_bytes()));
         }
         message.set(CONTENT, Node::Array(kept));
-        let what = "a terminal that this conversation has not made";
+        let what = "a terminal of an earlier run, in the history of a loaded session";
         step.out.note(DialectEvent::Dropped, None, what);
     }
 }

@@ -83,8 +83,8 @@ pub enum Action {
     RemoveCommandSlashes,
     /// Updates that contain only a part of the todos become the whole plan.
     MergePlan,
-    /// Terminals that were made by another conversation are no tool content.
-    KnownTerminals,
+    /// Terminals of an earlier run, in the history of a loaded session, are no tool content.
+    PastTerminals,
 }
 
 /// A conversion by name.

@@ -68,7 +68,7 @@ fn another_schema_takes_the_place_of_the_built_in_one() {
     for (text, args, why) in [
         ("{}".to_owned(), &two[2..], "$defs"),
         (text, &two[..], "two of ACP v1"),
-        (schema.to_string(), &two[2..], "leads to itself"),
+        (schema.to_string(), &two[2..], "lead to themselves"),
     ] {
         fs::write(&file, text).unwrap();
         let (code, _, stderr) = check(args, own);
