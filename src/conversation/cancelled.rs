@@ -153,7 +153,7 @@ impl Conversation {
         request: &OpenRequest,
         out: &mut Outbox,
     ) {
-        let asked_as = request.own_id.as_ref().unwrap_or(&id).clone();
+        let asked_as = request.own_id.as_deref().unwrap_or(&id).clone();
         let how = request.cancelled.map(|(how, _)| how);
         if how == Some(Cancelled::Request) {
             let (what, delivered) = match request.is_unsent {

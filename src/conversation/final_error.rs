@@ -66,7 +66,7 @@ impl Conversation {
         let open: Vec<_> = self.pending[Side::Agent as usize].drain().collect();
         let goes_on = self.can_come_back();
         for (id, request) in open {
-            let asked_as = request.own_id.as_ref().unwrap_or(&id);
+            let asked_as = request.own_id.as_deref().unwrap_or(&id);
             self.answer_for_peer(Side::Agent, asked_as, &request.method, reason, out);
             if goes_on {
                 // The client may still show the question, and answer it.

@@ -234,7 +234,7 @@ impl Conversation {
             .filter(|_| envelope.has_method(frame, "$/cancel_request"))?;
         let mut open = self.pending[Side::Agent as usize].iter();
         let is_meant = |own: &IdBuf| own.as_id() == Id::of_json(meant);
-        let (id, _) = open.find(|(_, open)| open.own_id.as_ref().is_some_and(is_meant))?;
+        let (id, _) = open.find(|(_, open)| open.own_id.as_deref().is_some_and(is_meant))?;
         Some(reply::cancel_request(id.as_id()))
     }
 
@@ -296,7 +296,7 @@ impl Conversation {
                 Side::Client => self.kept_of(&frame, envelope),
                 Side::Agent => None,
             },
-            own_id: own_id.clone(),
+            own_id: own_id.clone().map(Box::new),
         };
         let inserted = self.pending[from as usize].insert(id, open);
         let refused = match inserted {
@@ -385,7 +385,7 @@ impl Conversation {
                 self.note_answered(&original_id, &answered.method, &frame, envelope);
             }
             let method = Some(&answered.method[..]);
-            let original_id = answered.own_id.unwrap_or(original_id);
+            let original_id = answered.own_id.map_or(original_id, |own| *own);
             if original_id.as_id().json() == id.json() {
                 self.pass_on(to, frame, envelope, method, out);
                 return;

@@ -39,7 +39,7 @@ impl Conversation {
                     delivered: Delivered::Yes,
                     ..Reason::of_fault(&error.fault)
                 };
-                let id = answered.own_id.unwrap_or(id);
+                let id = answered.own_id.map_or(id, |own| *own);
                 self.answer_for_peer(requester, &id, &answered.method, &reason, out);
             }
             // Under an id that is in flight, the sender would take it for another answer.

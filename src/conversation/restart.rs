@@ -33,9 +33,16 @@ impl Conversation {
     /// Has the agent started again when it dies, if it can bring back its sessions.
     #[must_use]
     pub fn with_restarts(mut self, restarts: bool) -> Self {
-        let is_possible = restarts && !self.links.agent_is_replayed;
-        self.restart = is_possible.then(Box::default);
+        self.may_restart = restarts && !self.links.agent_is_replayed;
         self
+    }
+
+    /// The agent is not started again from now on.
+    pub fn forbid_restarts(&mut self) {
+        self.may_restart = false;
+        if let Some(restart) = &mut self.restart {
+            restart.is_over = true;
+        }
     }
 
     /// Whether the agent can be started again and given its sessions.

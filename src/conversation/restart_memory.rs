@@ -46,37 +46,30 @@ const SETTINGS: [&[u8]; 2] = [b"current_mode_update", b"config_option_update"];
 impl Conversation {
     /// What has to be remembered of a request of the client until its answer comes.
     pub(super) fn kept_of(&self, frame: &Frame, at: &Envelope) -> Option<Box<[u8]>> {
-        self.restart.as_ref()?;
-        let is_kept = KEPT.contains(&at.raw_method(frame));
+        let method = at.raw_method(frame);
+        let is_kept = match self.restart {
+            Some(_) => KEPT.contains(&method),
+            None => self.may_restart && method == b"initialize",
+        };
         let params = at.body(frame).filter(|params| params.len() <= MAX_BYTES);
         Some(params.filter(|_| is_kept)?.into())
     }
 
     /// Remembers what the agent has answered.
     pub(super) fn remember_restart(&mut self, request: &OpenRequest, frame: &Frame, at: &Envelope) {
-        let (Some(params), Some(restart)) = (&request.kept, &mut self.restart) else {
+        let Some(params) = &request.kept else {
             return;
         };
         let result = at.body(frame).unwrap_or_default();
+        if *request.method == *b"initialize" {
+            return self.remember_agreement(params, result);
+        }
+        let Some(restart) = &mut self.restart else {
+            return;
+        };
         let named = |object: &[u8]| member_text(object, "sessionId").map(|id| SessionId::of(&id));
         let session = named(params);
         match &request.method[..] {
-            b"initialize" => {
-                let version = member(result, "protocolVersion").unwrap_or_default();
-                let is_long = result.len() > MAX_BYTES;
-                if is_long || version != b"1" || self.dialects.converted() == Some(Side::Agent) {
-                    // Only sessions of v1 are brought back.
-                    self.restart = None;
-                    return;
-                }
-                let capabilities = member(result, "agentCapabilities").unwrap_or_default();
-                restart.agreed = Some(Agreed {
-                    params: params.clone(),
-                    version: version.into(),
-                    capabilities: capabilities.into(),
-                    method: returning_method(capabilities),
-                });
-            }
             b"authenticate" => {
                 let took = self.now.saturating_duration_since(request.requested_at);
                 restart.authenticate = (took < UNATTENDED).then(|| params.clone());
@@ -112,6 +105,23 @@ impl Conversation {
             }
         }
         self.attend_restart();
+    }
+
+    /// Remembers what the two sides have agreed, if the agent can bring back sessions. Only those of v1
+    /// are brought back.
+    fn remember_agreement(&mut self, params: &[u8], result: &[u8]) {
+        let version = member(result, "protocolVersion").unwrap_or_default();
+        let capabilities = member(result, "agentCapabilities").unwrap_or_default();
+        let is_v1 = version == b"1" && self.dialects.converted() != Some(Side::Agent);
+        let method = returning_method(capabilities);
+        if is_v1 && method.is_some() && result.len() <= MAX_BYTES {
+            self.restart.get_or_insert_default().agreed = Some(Agreed {
+                params: params.into(),
+                version: version.into(),
+                capabilities: capabilities.into(),
+                method,
+            });
+        }
     }
 
     /// Takes an update that belongs to a session that is being brought back, and learns settings from

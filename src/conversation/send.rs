@@ -151,7 +151,9 @@ impl Conversation {
         };
         if at.kind == Kind::Request {
             let open = self.pending[from as usize].remove(id.as_id());
-            id = open.and_then(|(_, open)| open.own_id).unwrap_or(id);
+            id = open
+                .and_then(|(_, open)| open.own_id)
+                .map_or(id, |own| *own);
         }
         self.answer_for_peer(requester, &id, name.as_bytes(), &reason, out);
     }

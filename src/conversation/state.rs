@@ -39,7 +39,9 @@ pub struct Conversation {
     /// Requests whose answers do not come.
     pub(super) silence: Silence,
     pub(super) shutdown: Shutdown,
-    /// What is needed to start the agent again; `None` when it is not.
+    /// The agent is started again if that is possible.
+    pub(super) may_restart: bool,
+    /// What is needed for that, once the agent has said that it can bring back sessions.
     pub(super) restart: Option<Box<Restart>>,
     /// Each message is looked at for that.
     pub(super) attends_restart: bool,
@@ -108,7 +110,7 @@ pub(super) struct OpenRequest {
     /// Its parameters, as far as an agent that is started again needs them.
     pub(super) kept: Option<Box<[u8]>>,
     /// The id that it had, if it was passed on under another one.
-    pub(super) own_id: Option<IdBuf>,
+    pub(super) own_id: Option<Box<IdBuf>>,
 }
 
 /// How the client has cancelled a request.
@@ -194,6 +196,7 @@ impl Conversation {
             limits,
             links,
             shutdown: Shutdown::default(),
+            may_restart: false,
             restart: None,
             attends_restart: false,
             link_status: LinkStatus::default(),

@@ -403,12 +403,19 @@ impl RelayLoop {
             self.refused = self.refused.or(refused);
         }
         let how = format!("broke off: {error}");
+        if side == Side::Agent && matches!(error, LinkError::SessionLost(_)) {
+            // Its client has to know, and may find the session on another host.
+            self.conversation.forbid_restarts();
+        }
         // A server that does not know the conversation any more has lost it.
         let forgets = matches!(error, LinkError::Refused(_)) && self.conversation.is_restartable();
         if forgets
             || matches!(
                 error,
-                LinkError::Io { .. } | LinkError::Unavailable(_) | LinkError::Killed
+                LinkError::Io { .. }
+                    | LinkError::Unavailable(_)
+                    | LinkError::SessionLost(_)
+                    | LinkError::Killed
             )
         {
             self.conversation

@@ -10,6 +10,9 @@ use jsonrpc::{CloseReason, printable};
 /// The close code for a client whose credentials are no longer valid; private to the relay.
 const UNAUTHORIZED: u16 = 4401;
 
+/// The close code for a client whose session its host has lost; private to the relay.
+const SESSION_LOST: u16 = 4410;
+
 /// The close code and text for a reason.
 pub(super) const fn code(why: CloseReason) -> (u16, &'static str) {
     match why {
@@ -19,7 +22,7 @@ pub(super) const fn code(why: CloseReason) -> (u16, &'static str) {
         // 4000 to 4999 are free for applications (7.4.2).
         CloseReason::Replaced => (4409, "the client reconnected over another connection"),
         CloseReason::SessionLost => (
-            4410,
+            SESSION_LOST,
             "session_lost: this host could not renew its claim to the session; load it again",
         ),
         CloseReason::Unauthorized => (UNAUTHORIZED, "the credentials are no longer valid"),
@@ -36,11 +39,13 @@ pub(super) fn close_error(code: u16, why: &[u8]) -> Option<LinkError> {
     }
     let colon = if why.is_empty() { "" } else { ": " };
     let what = format!("its server closed with {code}{colon}{}", printable(why));
-    Some(if code == UNAUTHORIZED {
-        LinkError::Forbidden(format!("{what}. {}", open_error::CHECK_TOKEN))
-    } else {
-        let source = io::Error::other(what);
-        let context = "reading from the peer";
-        LinkError::Io { context, source }
+    Some(match code {
+        UNAUTHORIZED => LinkError::Forbidden(format!("{what}. {}", open_error::CHECK_TOKEN)),
+        SESSION_LOST => LinkError::SessionLost(what),
+        _ => {
+            let source = io::Error::other(what);
+            let context = "reading from the peer";
+            LinkError::Io { context, source }
+        }
     })
 }

@@ -267,6 +267,9 @@ pub enum LinkError {
     /// The peer's server is temporarily unavailable.
     #[error("{0}")]
     Unavailable(String),
+    /// The peer's host has lost the session.
+    #[error("reading from the peer: {0}")]
+    SessionLost(String),
     /// The peer's process was killed, as its own relay reports.
     #[error("its process was killed")]
     Killed,

@@ -527,7 +527,7 @@ def killed_at_new(case):
 
 def model_hangs(case):
     case.step("the model never answers")
-    case.start(limits=["turn-silence=5s", "cancel-grace=10s"])
+    case.start(limits=["turn-silence=20s", "cancel-grace=10s"])
     talk = case.talk(sdk=True)
     talk.begin(case.agent.auth)
     began = time.monotonic()
