@@ -707,7 +707,9 @@ def lost(place):
         host, gateway = place.host(options=["--limit", "stop-grace=1s"]), place.gateway()
         served(place, gateway)
         balancer = Balancer([gateway.web])
-        client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port).begin()
+        # Else the client's next request connects to the agent again.
+        options = ["--agent-restart", "never"] if what == "later" else []
+        client = place.connect("ws://127.0.0.1:%d/agents/goose/acp" % balancer.port, *options).begin()
         session = client.session()
         if what == "later":
             sent = client.prompt(session, "100000 10 0.01")
