@@ -156,30 +156,19 @@ impl Conversation {
         let asked_as = request.own_id.as_deref().unwrap_or(&id).clone();
         let how = request.cancelled.map(|(how, _)| how);
         if how == Some(Cancelled::Request) {
-            let (what, delivered) = match request.is_unsent {
-                true => (
-                    "the request was cancelled before it was sent",
-                    Delivered::No,
-                ),
-                false => (
-                    "the request was cancelled, and the agent has been out of reach for 30 s",
-                    Delivered::Unknown,
-                ),
+            let reason = match request.is_unsent {
+                true => unsent(),
+                false => {
+                    let what =
+                        "the request was cancelled, and the agent has been out of reach for 30 s";
+                    Reason::new(reply::CANCELLED, what)
+                        .at(ErrorSource::Agent)
+                        .delivered(Delivered::Unknown)
+                }
             };
-            let reason = Reason::new(reply::CANCELLED, what)
-                .at(ErrorSource::Agent)
-                .delivered(delivered);
             self.answer_for_peer(asker, &asked_as, &request.method, &reason, out);
         } else {
-            let answer = match asker {
-                Side::Client => reply::cancelled_turn_for_peer(asked_as.as_id()),
-                Side::Agent => reply::cancelled_permission(asked_as.as_id()),
-            };
-            out.note(Note::Cancelled {
-                to: asker,
-                id: asked_as,
-            });
-            self.send(asker, answer, None, out);
+            self.answer_cancelled_turn(asker, asked_as, out);
         }
         self.silence.forget(asker.other(), &id);
         if request.is_unsent {
@@ -192,6 +181,16 @@ impl Conversation {
             self.own_answers.expect(asker.other(), id, session);
         }
         self.continue_shutdown(out);
+    }
+
+    /// Answers a prompt that the client has cancelled, or a permission of such a turn.
+    pub(super) fn answer_cancelled_turn(&mut self, asker: Side, id: IdBuf, out: &mut Outbox) {
+        let answer = match asker {
+            Side::Client => reply::cancelled_turn_for_peer(id.as_id()),
+            Side::Agent => reply::cancelled_permission(id.as_id()),
+        };
+        out.note(Note::Cancelled { to: asker, id });
+        self.send(asker, answer, None, out);
     }
 
     /// Sends the requests whose answers can be told from those that are owed.
@@ -212,4 +211,10 @@ impl Conversation {
             }
         }
     }
+}
+
+/// The reason for a request that was cancelled in time.
+pub(super) fn unsent() -> Reason {
+    let what = "the request was cancelled before it was sent";
+    Reason::new(reply::CANCELLED, what).at(ErrorSource::Agent)
 }

@@ -265,19 +265,14 @@ impl Conversation {
         restart.starts.push_back(now);
         restart.is_restoring = true;
         let attempt = restart.starts.len();
-        let params = restart.agreed.as_ref().map(|agreed| agreed.params.clone());
+        let params = restart.agreed.params.clone();
         self.shutdown = shutdown_state::Shutdown::default();
         self.heard[Side::Agent as usize] = now;
         out.reopen(Side::Agent);
         out.note(Note::Restarting { attempt });
         out.command(Command::RestartAgent);
         self.tell_agent("restarting", "the agent is started again", out);
-        self.ask_agent(
-            &Asked::Initialize,
-            "initialize",
-            &params.unwrap_or_default(),
-            out,
-        );
+        self.ask_agent(&Asked::Initialize, "initialize", &params, out);
     }
 
     /// Sends a request of the relay to the agent, if the policy lets it pass.
@@ -349,8 +344,7 @@ impl Conversation {
                     .session(id)
                     .map(|session| session.settings_for(body));
                 let (id, settings) = (id.clone(), settings.unwrap_or_default());
-                let agreed = restart.agreed.as_ref();
-                if agreed.is_some_and(|agreed| agreed.method == Some("session/load")) {
+                if restart.agreed.method == "session/load" {
                     restart.step = Step::Settling(id, settings, self.now + MAX_SETTLING);
                     restart.due = Some(self.now + QUIET);
                 } else {
@@ -367,9 +361,7 @@ impl Conversation {
         let Some(restart) = &mut self.restart else {
             return;
         };
-        let Some(agreed) = &restart.agreed else {
-            return;
-        };
+        let agreed = &restart.agreed;
         let version = member(result, "protocolVersion").unwrap_or_default();
         let capabilities = member(result, "agentCapabilities").unwrap_or_default();
         let fault = match lost_capability(&agreed.capabilities, capabilities) {
@@ -426,12 +418,16 @@ impl Conversation {
         let Some(restart) = &mut self.restart else {
             return;
         };
-        let method = restart.agreed.as_ref().and_then(|agreed| agreed.method);
+        let method = restart.agreed.method;
         let params = restart
             .session(&id)
             .map(|session| with_session(&id, &session.params));
-        let (method, params) = (method.unwrap_or_default(), params.unwrap_or_default());
-        self.ask_agent(&Asked::Session(id), method, &params, out);
+        self.ask_agent(
+            &Asked::Session(id),
+            method,
+            &params.unwrap_or_default(),
+            out,
+        );
     }
 
     /// Makes the next setting of a session again; after the last one, what is held goes on.

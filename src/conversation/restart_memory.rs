@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::restart_state::{Agreed, Asked, MAX_BYTES, QUIET, Step};
+use super::restart_state::{Agreed, Asked, MAX_BYTES, QUIET, Restart, Step};
 use super::session_id::SessionId;
 use super::state::{Conversation, OpenRequest};
 use super::{Note, Outbox};
@@ -113,14 +113,20 @@ impl Conversation {
         let version = member(result, "protocolVersion").unwrap_or_default();
         let capabilities = member(result, "agentCapabilities").unwrap_or_default();
         let is_v1 = version == b"1" && self.dialects.converted() != Some(Side::Agent);
-        let method = returning_method(capabilities);
-        if is_v1 && method.is_some() && result.len() <= MAX_BYTES {
-            self.restart.get_or_insert_default().agreed = Some(Agreed {
+        if let Some(method) = returning_method(capabilities)
+            && is_v1
+            && result.len() <= MAX_BYTES
+        {
+            let agreed = Agreed {
                 params: params.into(),
                 version: version.into(),
                 capabilities: capabilities.into(),
                 method,
-            });
+            };
+            match &mut self.restart {
+                Some(restart) => restart.agreed = agreed,
+                None => self.restart = Some(Box::new(Restart::new(agreed))),
+            }
         }
     }
 

@@ -1,15 +1,16 @@
 //! What the client sends while its agent is started again, or its session is brought back, waits in
 //! its order, and is answered if it is cancelled meanwhile or there is no agent in the end.
 
+use super::cancelled::unsent;
 use super::restart_state::Step;
 use super::session_id::SessionId;
 use super::state::Conversation;
 use super::{Note, Outbox};
-use jsonrpc::reply::{self, Reason};
+use jsonrpc::reply::Reason;
 use jsonrpc::{Envelope, Frame, Id, Kind, Scanned, Side, member, scan};
 
 impl Conversation {
-    /// Whether no more of what the client sends is held for an agent that is started again.
+    /// What the client has sent that waits for an agent that is started again.
     pub(super) fn held_for_restart(&self) -> impl Iterator<Item = &Frame> {
         self.restart.iter().flat_map(|restart| &restart.held)
     }
@@ -35,7 +36,7 @@ impl Conversation {
 
     fn hold_for_restart(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
         let missing = self.missing_session(frame, at);
-        if at.kind == Kind::Notification && self.cancels(frame, at) {
+        if at.kind == Kind::Notification && cancels(frame, at) {
             let was_held = self.cancel_held(frame, at, out);
             return match self.is_agent_in_use() {
                 // It is for a turn that runs as well, or may be.
@@ -69,11 +70,6 @@ impl Conversation {
         true
     }
 
-    /// Whether a notification cancels a turn or a request.
-    fn cancels(&self, frame: &Frame, at: &Envelope) -> bool {
-        at.has_method(frame, "session/cancel") || at.has_method(frame, "$/cancel_request")
-    }
-
     /// Ends what a notification of the client cancels, if it is held.
     fn cancel_held(&mut self, frame: &Frame, at: &Envelope, out: &mut Outbox) -> bool {
         let session =
@@ -89,8 +85,9 @@ impl Conversation {
         };
         let (limits, mut cancelled) = (&self.limits, Vec::new());
         restart.held.retain(|held| {
-            let Scanned::Message(at) = scan(held, limits) else {
-                return true;
+            let at = match scan(held, limits) {
+                Scanned::Message(at) if at.kind == Kind::Request => at,
+                _ => return true,
             };
             let is_prompt = at.has_method(held, "session/prompt");
             let is_turn = is_prompt && session.is_some() && SessionId::named(held, &at) == session;
@@ -104,21 +101,16 @@ impl Conversation {
             }
             !is_meant
         });
-        for (id, method, is_turn) in &cancelled {
-            if *is_turn {
-                out.note(Note::Cancelled {
-                    to: Side::Client,
-                    id: id.clone(),
-                });
-                let answer = reply::cancelled_turn_for_peer(id.as_id());
-                self.send(Side::Client, answer, None, out);
-            } else {
-                let what = "the request was cancelled before it was sent";
-                let reason = Reason::new(reply::CANCELLED, what);
-                self.answer_for_peer(Side::Client, id, method.as_bytes(), &reason, out);
+        let was_held = !cancelled.is_empty();
+        for (id, method, is_turn) in cancelled {
+            match is_turn {
+                true => self.answer_cancelled_turn(Side::Client, id, out),
+                false => {
+                    self.answer_for_peer(Side::Client, &id, method.as_bytes(), &unsent(), out);
+                }
             }
         }
-        !cancelled.is_empty()
+        was_held
     }
 
     /// The session that a message names and that the agent does not know, unless the message brings
@@ -167,4 +159,9 @@ impl Conversation {
             _ => out.note(Note::Undeliverable { to: Side::Agent }),
         }
     }
+}
+
+/// Whether a notification cancels a turn or a request.
+fn cancels(frame: &Frame, at: &Envelope) -> bool {
+    at.has_method(frame, "session/cancel") || at.has_method(frame, "$/cancel_request")
 }

@@ -27,11 +27,10 @@ const MAX_SESSIONS: usize = 32;
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
 /// What is remembered, and how far a restart is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Restart {
     pub(super) step: Step,
-    /// What the agent has agreed to, once it has answered `initialize`.
-    pub(super) agreed: Option<Agreed>,
+    pub(super) agreed: Agreed,
     /// The parameters of an `authenticate` that has succeeded without a person.
     pub(super) authenticate: Option<Box<[u8]>>,
     pub(super) sessions: Vec<KnownSession>,
@@ -94,7 +93,7 @@ pub(super) struct Agreed {
     pub(super) version: Box<[u8]>,
     pub(super) capabilities: Box<[u8]>,
     /// The method that brings a session back.
-    pub(super) method: Option<&'static str>,
+    pub(super) method: &'static str,
 }
 
 /// A session, and what the client saw of its settings last.
@@ -128,10 +127,25 @@ enum Category {
 }
 
 impl Restart {
+    /// Of an agent that runs.
+    pub(super) const fn new(agreed: Agreed) -> Self {
+        Self {
+            step: Step::Running,
+            agreed,
+            authenticate: None,
+            sessions: Vec::new(),
+            held: VecDeque::new(),
+            starts: VecDeque::new(),
+            asked: 0,
+            due: None,
+            is_restoring: false,
+            is_over: false,
+        }
+    }
+
     /// Whether the agent can be started again and given its sessions.
     pub(super) fn is_possible(&self) -> bool {
-        let method = self.agreed.as_ref().and_then(|agreed| agreed.method);
-        !self.is_over && method.is_some() && !self.sessions.is_empty()
+        !self.is_over && !self.sessions.is_empty()
     }
 
     /// Whether each message has to be looked at.
