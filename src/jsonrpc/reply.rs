@@ -396,8 +396,6 @@ pub fn read_notice(frame: &Frame, at: &Envelope) -> Option<Notice> {
     })
 }
 
-/// At most the last [`TAIL`] bytes of the stderr that another machine reports, without control
-/// characters: errors and logs show it.
 fn status(params: &Value) -> Frame {
     notification(LINK_STATUS_METHOD, params)
 }
@@ -407,6 +405,8 @@ fn notification(method: &str, params: &Value) -> Frame {
     Frame::from(message.to_string())
 }
 
+/// At most the last [`TAIL`] bytes of the stderr that another machine reports, without control
+/// characters: errors and logs show it.
 fn sanitize(tail: &str) -> String {
     let mut start = tail.len().saturating_sub(TAIL);
     while !tail.is_char_boundary(start) {
