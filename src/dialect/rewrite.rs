@@ -124,7 +124,7 @@ impl<'a, 'r> Rewriter<'a, 'r> {
             self.put_constant(scope, place, literal)?;
         }
         // A list grows at its end, so its further elements come last, in their order.
-        let mut further: SmallVec<[(usize, &JsonPointer, Node<'a>); 0]> = SmallVec::new();
+        let mut further = Vec::new();
         for (place, value) in moved {
             match element(place) {
                 None | Some(0) => self.put(scope, place.names(), value)?,
