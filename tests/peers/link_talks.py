@@ -263,7 +263,9 @@ class Talk:
                     return
             except OSError as fault:
                 self.load.openings.append(str(fault).encode())
-            self.load.repeated += 1
+            # One that is under way when the run ends has not failed.
+            if not self.load.stopping:
+                self.load.repeated += 1
             await asyncio.sleep(0.1)
 
     def settle(self):
