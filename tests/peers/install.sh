@@ -195,10 +195,10 @@ if ! is_there acpremote "$want"; then
     complete acpremote "$want"
 fi
 
-# Tools that cut the network (network_cuts.py), TLS in front of a server without it
+# Login shells (ssh_install.py), tools that cut the network (network_cuts.py), TLS in front of a server without it
 # (remote_agents.py), the proxies of the manual (proxies.py), and another HTTP/2 client
 # (http_tools.sh). Each test reports a missing tool.
-for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client; do
+for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp2-client zsh:zsh fish:fish; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null && continue
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
         apt-get install -y -qq --no-install-recommends "${tool#*:}" > /dev/null 2>&1 \
@@ -207,9 +207,10 @@ for tool in nft:nftables ss:iproute2 nginx:nginx-light caddy:caddy nghttp:nghttp
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%:*}" > /dev/null \
         || echo "peers: skipped: ${tool%:*}: apt-get cannot install ${tool#*:} here" >&2
 done
-# Prometheus with promtool, and NATS (cluster.py), unpacked only: their packages would run them as services.
+# Prometheus with promtool, NATS (cluster.py), and sshd with a library (sshd.py), unpacked only: their packages would
+# run them as services.
 want=debian
-for package in prometheus nats-server; do
+for package in prometheus nats-server openssh-server libwrap0; do
     if ! is_there "$package" "$want" && command -v apt-get > /dev/null && command -v dpkg > /dev/null; then
         begin "$package" "$want"
         (
@@ -222,6 +223,10 @@ for package in prometheus nats-server; do
     fi
     is_there "$package" "$want" || echo "peers: skipped: $package: apt-get cannot fetch it here" >&2
 done
+# The user that sshd gives up its rights to, which its package would make.
+if [ "$(id -u)" = 0 ] && ! id sshd > /dev/null 2>&1; then
+    useradd --system --no-create-home --home-dir /run/sshd --shell /usr/sbin/nologin sshd || true
+fi
 # The SDK of Agent Connect, LangGraph for its node, and schemathesis for the OpenAPI document.
 want="agntcy-acp $agntcy langgraph $langgraph schemathesis $schemathesis"
 if ! is_there agent_connect "$want"; then

@@ -138,7 +138,7 @@ def resumed(start, mark, folder, side):
 
 def conversation(start, mark, folder, side):
     """The same without a resumable link: the turn is given up, and its session is loaded again."""
-    first = start("--no-link")
+    first = start("--no-link", "--agent-restart", "never")
     agent, relay = broken(first, mark, side)
     first.until(lambda: 2 in first.answers)
     if "error" not in first.answers[2]:
@@ -150,7 +150,7 @@ def conversation(start, mark, folder, side):
     if not (agents(mark) == [agent] and relays(mark) == [relay]):
         raise Fault("the agent or the relay is not the same: %s" % mark.programs())
 
-    second = start("--no-link")
+    second = start("--no-link", "--agent-restart", "never")
     second.ask(0, "initialize", protocolVersion=1, clientCapabilities={})
     second.ask(1, "session/load", sessionId="s", cwd="/", mcpServers=[])
     second.until(lambda: second.questions)
