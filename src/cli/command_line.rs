@@ -165,6 +165,7 @@ pub fn run() -> ExitCode {
         return code;
     }
     panics::install(exit::report_panic);
+    let _in_use = transport::ssh_version::keep();
     let code = execute().unwrap_or_else(|code| code);
     stderr::flush();
     code

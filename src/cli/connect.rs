@@ -11,6 +11,7 @@ use super::agent_connect::ConnectPermission;
 use super::common::{Common, RelayContext};
 use super::conversation::{self, NoAgent, reject_quickly, run_conversation};
 use super::policy::PolicyArgs;
+use super::ssh_install::SshInstallArgs;
 use super::target::{self, AgentArgument, Target};
 use super::{admission, console, endpoints, exit, joined, remote, runtime, shutdown, stderr};
 use auth::ONLY_AGENT;
@@ -41,6 +42,8 @@ pub(super) struct Connect {
     pub(super) admin: Option<AdminAddress>,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) ssh: SshInstallArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
@@ -79,6 +82,7 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     let stop = StopSignals::default();
     shutdown::watch(stop.clone(), None)?;
     let mut prepared = Prepared::new(target, args.common, stop).await?;
+    prepared.context.agent.ssh_install = args.ssh.install(false);
     if args.permission != ConnectPermission::default() {
         if !prepared.target.endpoint.is_agent_connect() {
             let fault =

@@ -10,13 +10,14 @@ use super::admission::announced_ports;
 use super::config::{self, CheckLevel, ConfigFile};
 use super::console::Output;
 use super::install::installed;
+use super::ssh_install::SshInstallArgs;
 use super::state::StateDir;
 use super::target::{self, AgentArgument};
 use super::text::Tone;
 use super::token::Store;
-use super::{agents, console, joined, probe};
+use super::{agents, console, endpoints, joined, probe};
 use analysis::text::counted;
-use transport::current_time;
+use transport::{Endpoint, current_time, https_proxy};
 
 /// For `--help`.
 pub(super) const EXAMPLES: &str = "\
@@ -34,6 +35,8 @@ pub(super) struct Doctor {
     /// Do not start the installed agents to see whether they answer
     #[arg(long)]
     no_probe: bool,
+    #[command(flatten)]
+    ssh: SshInstallArgs,
     /// Print one JSON array, for a program: area, state (good, note or bad), text
     #[arg(long)]
     json: bool,
@@ -60,7 +63,7 @@ pub(super) fn run(args: &Doctor) -> Result<ExitCode, ExitCode> {
     state_and_tokens(&mut found);
     configuration(&mut found);
     listeners(&mut found);
-    editors(&mut found);
+    editors(args, &mut found)?;
     well_known(args.no_probe, &mut found)?;
     let bad = found.iter().filter(|one| one.state == State::Bad).count();
     let code = u8::from(bad > 0);
@@ -182,8 +185,15 @@ fn listeners(found: &mut Vec<Finding>) {
     Area("listeners", found).add(State::Good, text);
 }
 
-/// The editors' entries that start an acp-relay.
-fn editors(found: &mut Vec<Finding>) {
+/// The proxy of this network, and the editors' entries that start an acp-relay.
+fn editors(args: &Doctor, found: &mut Vec<Finding>) -> Result<(), ExitCode> {
+    if let Some((proxy, direct)) = https_proxy() {
+        let mut text = format!("agents at https:// and wss:// are reached through {proxy}");
+        if !direct.is_empty() {
+            text += &format!(", except {direct} (NO_PROXY)");
+        }
+        Area("proxy", found).add(State::Good, text);
+    }
     for (editor, read) in installed(None) {
         let mut area = Area("editors", found);
         let title = editor.title();
@@ -198,6 +208,10 @@ fn editors(found: &mut Vec<Finding>) {
             let name = format!("{title}, \"{}\" in {}", entry.name, path.display());
             let agent = entry.agent().filter(|agent| *agent != "--");
             let agent = agent.map(target::read).transpose();
+            let over_ssh = match &agent {
+                Ok(Some(AgentArgument::Endpoint(at @ Endpoint::Ssh(_)))) => Some(at.clone()),
+                _ => None,
+            };
             let agent = agent.and_then(|agent| match agent {
                 Some(AgentArgument::Name(name)) => target::check(&name),
                 _ => Ok(()),
@@ -207,11 +221,17 @@ fn editors(found: &mut Vec<Finding>) {
                 area.add(State::Bad, text);
             } else if let Err(fault) = agent {
                 area.add(State::Bad, format!("{name}: {fault}"));
+            } else if let Some(at) = over_ssh.filter(|_| !args.no_probe) {
+                match args.ssh.reach(&at, endpoints::setup())? {
+                    Ok(()) => area.add(State::Good, format!("{name}: it can be reached")),
+                    Err(error) => area.add(State::Bad, format!("{name}: {error}")),
+                }
             } else {
                 area.add(State::Good, name);
             }
         }
     }
+    Ok(())
 }
 
 /// The well-known agents that are installed here.

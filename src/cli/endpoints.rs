@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
+use super::ssh_install::SshInstallArgs;
 use super::{agent_connect, agents, features, recordings};
 use jsonrpc::nearest;
 use transport::{Endpoint, HttpEndpoint, OpenError, OpenErrorKind, Setup, registry};
@@ -17,6 +18,7 @@ pub(super) fn setup() -> Setup {
     Setup {
         agent_connect: agent_connect::TRANSPORT,
         replay: Some(replay::TRANSPORT),
+        ssh_install: SshInstallArgs::default().install(false),
         ..Setup::default()
     }
 }

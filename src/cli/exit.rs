@@ -78,7 +78,10 @@ pub(super) fn of_open_error(error: &OpenError) -> u8 {
         OpenErrorKind::Usage => USAGE,
         OpenErrorKind::NoInput => NO_INPUT,
         OpenErrorKind::NoHost => NO_HOST,
-        OpenErrorKind::Unavailable | OpenErrorKind::Overloaded | OpenErrorKind::Lost => UNAVAILABLE,
+        OpenErrorKind::Unavailable
+        | OpenErrorKind::Overloaded
+        | OpenErrorKind::Missing
+        | OpenErrorKind::Lost => UNAVAILABLE,
         OpenErrorKind::CannotCreate => CANNOT_CREATE,
         OpenErrorKind::Protocol => PROTOCOL,
         OpenErrorKind::Forbidden => FORBIDDEN,

@@ -87,6 +87,7 @@ mod shell;
 mod short_help;
 mod shutdown;
 mod snippets;
+mod ssh_install;
 mod state;
 mod status;
 mod status_text;

@@ -1,21 +1,16 @@
 //! `acp-relay over-ssh`: what `ssh://` starts on the machine of the agent. It finds or starts this
-//! user's relay for the agent, and joins ssh's streams to it.
+//! user's relay for the agent, and has ssh's streams joined to it.
 //!
 //! # Why
 //!
 //! **A relay, and not the agent.** It keeps the agent when the connection of ssh breaks, and the
 //! next connection finds it. It listens in the state directory, and stops when it was idle.
 //!
-//! **Bytes are joined, not messages.** Nothing here reads a message: the client's relay and the one
-//! that is started here do. All that is told apart is a client that ended its stream, whose end is
-//! passed on, and a broken connection, after which the socket is closed.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
-use std::os::fd::AsFd as _;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt as _;
@@ -25,15 +20,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::config::{self, Config, ConfigFile};
+use super::agents::Program;
+use super::config::{self, Config, ConfigFile, Source};
 use super::state::{self, StateDir, StateError};
 use super::{agents, exit, stderr};
 use jsonrpc::{did_you_mean, parse_duration};
-use transport::{SSH_LINK_READY, SSH_LINK_VARIABLE, SSH_READY};
+use transport::process::search_program;
+use transport::{SSH_VARIABLES, join_ssh, ssh_version};
 
 /// The folder of sockets and logs in the state directory.
 const FOLDER: &str = "ssh";
@@ -45,12 +41,6 @@ const NO_LINK: &str = "--no-link";
 const ON_DISCONNECT: [&str; 2] = ["--on-disconnect", "detach-unless-killed"];
 /// Time for a relay to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time between the ends of the two streams of a connection that broke.
-const BREAK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 500_000_000,
-};
-
 /// Arguments of `over-ssh`.
 #[derive(Debug, Args)]
 pub(super) struct OverSsh {
@@ -70,13 +60,16 @@ struct AgentRelay {
     log: PathBuf,
     notify: PathBuf,
     options: Vec<OsString>,
+    /// The agent, if it is started as a process.
+    program: Option<Program>,
 }
 
 /// Runs the subcommand.
 pub(super) fn run(args: &OverSsh) -> Result<ExitCode, ExitCode> {
+    ssh_version::remove_unused();
     let relay = AgentRelay::find(args)?;
     let has_links = !relay.options.iter().any(|option| option == NO_LINK);
-    let joined = join(&relay.connect()?, has_links);
+    let joined = join_ssh(&relay.connect()?, has_links);
     joined.map_err(|error| exit::fail(exit::SYSTEM, &error))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -84,7 +77,7 @@ pub(super) fn run(args: &OverSsh) -> Result<ExitCode, ExitCode> {
 impl AgentRelay {
     /// Errors are printed, and the exit code is returned.
     fn find(args: &OverSsh) -> Result<Self, ExitCode> {
-        let (name, mut options) = find_agent(args.agent.as_deref())?;
+        let (name, mut options, program) = find_agent(args.agent.as_deref())?;
         let folder = folder().map_err(|fault| match fault {
             StateError::Unsafe(_) => exit::fail(exit::FORBIDDEN, &fault),
             StateError::Unavailable(_) => exit::fail(exit::CANNOT_CREATE, &fault),
@@ -103,6 +96,7 @@ impl AgentRelay {
             log: file("log"),
             notify: folder.join(format!("n{}", process::id())),
             options,
+            program,
         })
     }
 
@@ -146,9 +140,10 @@ impl AgentRelay {
                 }
                 Err(_) => {}
             }
+            let path = self.search_path()?;
             let output = log().map_err(failed)?;
             let _ = output.set_len(0);
-            let ended = self.start(output).map_err(failed)?;
+            let ended = self.start(output, path).map_err(failed)?;
             if let Some(code) = ended {
                 return UnixStream::connect(&self.socket).map_err(|_| self.report(code));
             }
@@ -156,12 +151,33 @@ impl AgentRelay {
         UnixStream::connect(&self.socket).map_err(lost)
     }
 
+    /// The search path with which the agent is found, if that is not the one of this process.
+    fn search_path(&self) -> Result<Option<OsString>, ExitCode> {
+        let Some(program) = &self.program else {
+            return Ok(None);
+        };
+        let found = search_program(&program.argv, &program.launch);
+        found.map_err(|mut error| {
+            if let Some(install) = &program.install {
+                error.remedy = Some(format!("To install it: {install}"));
+            }
+            exit::open_failed(&error)
+        })
+    }
+
     /// Starts the relay and waits until it listens; its exit code if it ends instead.
-    fn start(&self, output: File) -> io::Result<Option<u8>> {
+    fn start(&self, output: File, path: Option<OsString>) -> io::Result<Option<u8>> {
         // Left by another program with our number, which was killed.
         let _ = std::fs::remove_file(&self.notify);
         let notified = UnixDatagram::bind(&self.notify)?;
-        let mut child = Command::new(env::current_exe()?)
+        let mut command = Command::new(env::current_exe()?);
+        for name in SSH_VARIABLES
+            .iter()
+            .chain(&["ACP_RELAY_CONFIG", "ACP_RELAY_ADMIN"])
+        {
+            command.env_remove(name);
+        }
+        let mut child = command
             .arg("serve")
             .args(&self.options)
             .process_group(0)
@@ -169,9 +185,7 @@ impl AgentRelay {
             .stdout(output.try_clone()?)
             .stderr(output)
             .env("NOTIFY_SOCKET", &self.notify)
-            .env_remove("ACP_RELAY_CONFIG")
-            .env_remove(SSH_LINK_VARIABLE)
-            .env_remove("ACP_RELAY_ADMIN")
+            .envs(path.map(|path| ("PATH", path)))
             .spawn()?;
         let pid = child.id();
         let ended = UnixDatagram::unbound()?;
@@ -230,9 +244,9 @@ fn wait_until_ready(notified: &UnixDatagram) -> io::Result<Option<u8>> {
     }
 }
 
-/// The name of the agent, and the options of `serve` for it. The configuration file comes before
-/// the well-known agents. Errors are printed, and the exit code is returned.
-fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode> {
+/// The name of the agent, the options of `serve` for it, and its program. The configuration file comes
+/// before the well-known agents. Errors are printed, and the exit code is returned.
+fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>, Option<Program>), ExitCode> {
     let fail = |fault: String| Err(exit::fail(exit::UNAVAILABLE, &fault));
     if let Some(Err(why)) = wanted.map(agents::check_name) {
         let fault = format!("{:?} is no agent's name: {why}", wanted.unwrap_or_default());
@@ -283,13 +297,17 @@ fn find_agent(wanted: Option<&str>) -> Result<(String, Vec<OsString>), ExitCode>
             // Another relay of this file may have its port.
             options.push("--admin".into());
         }
-        return Ok((name.to_owned(), options));
+        let program = own.and_then(|part| match part.source() {
+            Source::Program(program) => Some(program),
+            Source::Endpoint(..) => None,
+        });
+        return Ok((name.to_owned(), options, program));
     }
     match agents::profile(name) {
         Some(profile) => {
             let mut options = vec!["--profile".into(), OsString::from(&profile.name)];
             options.extend(ON_DISCONNECT.map(Into::into));
-            Ok((profile.name.clone(), options))
+            Ok((profile.name.clone(), options, Some(profile.program())))
         }
         None => {
             let known = agents::profile_names()
@@ -323,43 +341,4 @@ fn folder() -> Result<PathBuf, StateError> {
     })?;
     state::check_secret(&folder, &about)?;
     Ok(folder)
-}
-
-/// Joins stdin and stdout to the relay, until it has closed the connection.
-fn join(mut relay: &UnixStream, has_links: bool) -> io::Result<()> {
-    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let ready = match env::var_os(SSH_LINK_VARIABLE) {
-        Some(_) if has_links => SSH_LINK_READY,
-        _ => SSH_READY,
-    };
-    // A profile may have printed half a line.
-    output.write_all(format!("\n{ready}\n").as_bytes())?;
-    let mut to_relay = relay.try_clone()?;
-    thread::spawn(move || {
-        let ended = copy(&mut input, &mut to_relay);
-        if ended.is_err() || is_broken() {
-            // The socket is closed in both directions, by which the relay knows.
-            process::exit(0);
-        }
-        let _ = to_relay.shutdown(Shutdown::Write);
-    });
-    // It fails when our stdout has no reader any more.
-    let _ = copy(&mut relay, &mut output);
-    Ok(())
-}
-
-/// Hides the types, for which `io::copy` would use splice(2): while that waits for the socket, nothing
-/// can read what is in the pipe.
-fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
-    io::copy(from, to)
-}
-
-/// Whether stdin has ended because the connection broke: then stdout has no reader either.
-fn is_broken() -> bool {
-    let stdout = io::stdout();
-    let mut output = [PollFd::new(&stdout, PollFlags::empty())];
-    let polled = poll(&mut output, Some(&BREAK));
-    let gone = PollFlags::ERR | PollFlags::HUP;
-    polled.is_ok() && output[0].revents().intersects(gone)
 }

@@ -474,15 +474,15 @@ impl Wanted {
     /// The link that begins on a host with this connection.
     async fn link(self, host: String, first: Link) -> Result<Link, OpenError> {
         let (links, limits) = (Arc::clone(&self.links), Arc::clone(&self.limits));
-        let dial: Dial = Arc::new(move || {
+        let dial: Dial = Arc::new(move |_| {
             let (wanted, host) = (self.clone(), host.clone());
             Box::pin(async move {
                 let link = wanted.resume(&host).await;
-                link.map(Some)
+                link.map(|link| Some(link.into()))
                     .map_err(|error| open_error(&wanted.agent, &error))
             })
         });
-        connect_link(first, dial, None, &links, &limits).await
+        connect_link(first.into(), dial, None, &links, &limits).await
     }
 
     async fn resume(&self, host: &str) -> Result<Link, NotOpened> {

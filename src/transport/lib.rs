@@ -7,7 +7,7 @@
 //!   `forward` what its decorators pass on, and `open_error` the errors of opening one.
 //! - [`stream`] frames byte streams: `stdio`, `tcp`, `unix`, and the pipes of [`process`].
 //!   `admission` authenticates their clients, and `owner` finds the user of a local TCP socket.
-//! - `ssh` is the standard input and output of an ssh process.
+//! - `ssh` is the standard input and output of an ssh process, and copies the relay to where it leads.
 //! - [`http`] and [`websocket`] are network protocols, which share the HTTP client in
 //!   [`http::client`]; `tls`, `certificate` and `pin` are TLS, `request_headers` the configured
 //!   headers, `closing` the close codes, and
@@ -43,6 +43,7 @@ pub mod replay;
 mod request_headers;
 mod resumable;
 mod ssh;
+mod ssh_install;
 mod stdio;
 pub mod stream;
 mod tcp;
@@ -55,7 +56,7 @@ pub use clock::current_time;
 pub use endpoint::{
     DEFAULT_PATH, Endpoint, EndpointError, HttpEndpoint, HttpProtocol, SshEndpoint,
 };
-pub use http::client::{HttpClient, NoResponse};
+pub use http::client::{HttpClient, NoResponse, https_proxy};
 pub use inherited::Inherited;
 pub use jsonrpc::{CloseReason, Exit};
 pub use link::{
@@ -73,10 +74,11 @@ pub use process::Launch;
 pub(crate) use published::IS_PUBLISHED;
 pub use queued_link::QueuedLink;
 pub use request_headers::RequestHeaders;
-pub use resumable::{Dial, LinkPlace, Links, connect as connect_link};
+pub use resumable::{Carrier, Dial, LinkPlace, Links, connect as connect_link};
 pub use ssh::{
-    LINK_READY as SSH_LINK_READY, LINK_VARIABLE as SSH_LINK_VARIABLE, READY as SSH_READY,
+    READY as SSH_READY, VARIABLES as SSH_VARIABLES, join as join_ssh, version as ssh_version,
 };
+pub use ssh_install::{SshConsent, SshInstall};
 pub use tls::{check_authorities, check_certificates};
 pub use unix::{SocketFile, bind_unix};
 pub use workers::{Worker, Workers};

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Endpoint, Inherited, Launch, Link, OpenError, RequestHeaders};
-use super::{Links, Pin as Fingerprint, Worker, Workers};
+use super::{Links, Pin as Fingerprint, SshInstall, Worker, Workers};
 use auth::address::Reach;
 use auth::{Gate, LocalKey};
 use jsonrpc::Limits;
@@ -109,6 +109,8 @@ pub struct Setup {
     pub extensions: Extensions,
     /// How an agent is started.
     pub launch: Launch,
+    /// What is done where the relay is missing on the machine of an `ssh://` agent.
+    pub ssh_install: SshInstall,
     /// Sockets inherited from the service manager.
     pub inherited: Inherited,
     /// Cancelled when no more clients are served, so that transports can reject new ones with a

@@ -49,6 +49,8 @@ pub enum OpenErrorKind {
     Forbidden,
     /// Those that could do it have no room (69).
     Overloaded,
+    /// The program that would do it is missing on the other machine, or does not run there (69).
+    Missing,
     /// The connection was lost before the link was open (69).
     Lost,
 }

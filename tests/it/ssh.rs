@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use acp_relay::transport::Endpoint;
+use data_encoding::BASE64URL_NOPAD;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -201,10 +202,26 @@ fn a_conversation_starts_the_relay_there_and_the_next_one_finds_it() {
         assert_ne!(machine.relay("test").await, relay);
         end(next).await;
 
-        let calls = machine.calls();
-        let command = "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:\
-                       /opt/homebrew/bin; export PATH; ACP_RELAY_OVER_SSH_LINK=1; \
-                       export ACP_RELAY_OVER_SSH_LINK; exec acp-relay over-ssh test'";
+        let mut calls = machine.calls();
+        // The greeting of a new link has no key.
+        for call in &mut calls {
+            let (before, rest) = call[call.len() - 1]
+                .split_once("_HELLO=")
+                .expect("a greeting");
+            let (greeting, after) = rest.split_once(';').expect("more words");
+            let greeting = BASE64URL_NOPAD.decode(greeting.as_bytes()).expect("Base64");
+            assert!(greeting.starts_with(br#"{"t":"hello","v":[1],"gen":1,"rx":1,"win":"#));
+            let command = format!("{before}_HELLO=…;{after}");
+            *call.last_mut().expect("a command") = command;
+        }
+        let command = concat!(
+            "exec sh -c 'PATH=$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin:",
+            "/opt/homebrew/bin; export PATH; ACP_RELAY_OVER_SSH_LINK=1; ",
+            "export ACP_RELAY_OVER_SSH_LINK; ACP_RELAY_OVER_SSH_HELLO=…; ",
+            "export ACP_RELAY_OVER_SSH_HELLO; r=$HOME/.local/share/acp-relay/",
+            env!("CARGO_PKG_VERSION"),
+            "/acp-relay; [ -x \"$r\" ] || r=acp-relay; exec \"$r\" over-ssh test'"
+        );
         let options = [
             ["-T", "-o"],
             ["ControlMaster=no", "-o"],
@@ -445,7 +462,10 @@ fn each_failure_says_what_to_do() {
         (
             "ssh://devbox/goose",
             69,
-            &["`goose` is not installed", "To install it"],
+            &[
+                "`goose` is not an executable on PATH, nor on that of the login shell (",
+                "To install it",
+            ],
         ),
     ];
     block_on(async {

@@ -11,6 +11,7 @@ use super::editors::{Editor, Entry};
 use super::settings::{Change, Removal, Settings, SettingsError};
 use crate::cli::config::{AgentPart, Source};
 use crate::cli::policy::Files;
+use crate::cli::ssh_install::SshInstallArgs;
 use crate::cli::target::{self, AgentArgument, Target};
 use crate::cli::{console, endpoints, exit, joined, stderr};
 use policy::FolderPair;
@@ -53,6 +54,8 @@ pub(in crate::cli) struct Install {
     /// A folder here and its path on the agent's machine; may be given several times
     #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with_all = ["undo", "list"])]
     map: Vec<FolderPair>,
+    #[command(flatten)]
+    ssh: SshInstallArgs,
     /// Read a line of `token new NAME --link URL` from stdin, keep its address and token, and add
     /// an entry for that agent; NAME is the name to keep it under
     #[arg(long, conflicts_with_all = ["command", "undo", "list"])]
@@ -116,11 +119,22 @@ fn install(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
             format!("{done}\n{kept}{next}")
         }
     };
-    let code = console::print(&text, exit::SUCCESS);
+    let mut code = console::print(&text, exit::SUCCESS);
     let agent = named.as_ref().map(|target| target.endpoint.clone());
     let agent = agent.or_else(|| entry.agent()?.parse().ok());
-    if let Some(text) = agent.and_then(|agent| whose_files(&agent, args.files)) {
+    if let Some(text) = agent
+        .as_ref()
+        .and_then(|agent| whose_files(agent, args.files))
+    {
         stderr::print(&text);
+    }
+    if let Some(agent @ Endpoint::Ssh(_)) = &agent
+        && console::input_is_terminal()
+    {
+        match args.ssh.reach(agent, endpoints::setup())? {
+            Ok(()) => stderr::print(&format!("{agent} can be reached.")),
+            Err(error) => code = exit::open_failed(&error),
+        }
     }
     if let Some(target) = &named {
         warn_unless_available(target);

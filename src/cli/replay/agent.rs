@@ -11,6 +11,7 @@ use clap::Args;
 use crate::cli::common::Common;
 use crate::cli::connect::Connect;
 use crate::cli::policy::PolicyArgs;
+use crate::cli::ssh_install::SshInstallArgs;
 use crate::cli::target::AgentArgument;
 use crate::cli::variant::variant_of;
 use crate::cli::{connect, endpoints, exit, processes, recordings};
@@ -98,6 +99,7 @@ pub(super) fn run(args: Agent) -> Result<ExitCode, ExitCode> {
         admin: None,
         permission: Default::default(),
         policy: PolicyArgs::default(),
+        ssh: SshInstallArgs::default(),
         agent: Some(AgentArgument::Endpoint(Endpoint::Replay(endpoint))),
         join: false,
         // A recording is played as it is, with its deviations from the schema.

@@ -23,6 +23,7 @@ use crate::cli::connect::Prepared;
 use crate::cli::conversation::{connect_agent, run_conversation};
 use crate::cli::policy::PolicyArgs;
 use crate::cli::rpc_client::{Closed, Failure, RpcClient};
+use crate::cli::ssh_install::SshInstallArgs;
 use crate::cli::{console, exit, framing, runtime, shutdown, stderr, target};
 use jsonrpc::framing::Framing;
 use observe::Observers;
@@ -72,6 +73,8 @@ pub(in crate::cli) struct Try {
     /// Print one JSON object per line, for a program: an `event` and its members
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    ssh: SshInstallArgs,
     #[command(flatten)]
     common: Common,
     /// The agent's command and its arguments
@@ -129,6 +132,7 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
     };
     let mut prepared = Prepared::new(target, args.common, stop).await?;
     prepared.context.restarts = Restarts::Handshake;
+    prepared.context.agent.ssh_install = args.ssh.install(!args.json);
     let silence = Arc::new(Notify::new());
     prepared.context.agent.silence = Some(Arc::clone(&silence));
     let prepared = Arc::new(prepared);

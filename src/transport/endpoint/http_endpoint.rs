@@ -77,8 +77,14 @@ impl HttpEndpoint {
         if self.port == self.default_port() {
             Bracketed(&self.host).to_string()
         } else {
-            format!("{}:{}", Bracketed(&self.host), self.port)
+            self.host_and_port()
         }
+    }
+
+    /// Host and port, also if it is the usual one.
+    #[must_use]
+    pub fn host_and_port(&self) -> String {
+        format!("{}:{}", Bracketed(&self.host), self.port)
     }
 }
 

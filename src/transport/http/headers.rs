@@ -27,6 +27,9 @@ pub(super) const GRACE: HeaderName = HeaderName::from_static("acp-relay-grace-ms
 pub(super) const KEEPALIVE: HeaderName = HeaderName::from_static("acp-relay-keepalive-ms");
 /// With a WebSocket's request and answer, in bytes: the longest message that the sender takes.
 pub(crate) const MAX_MESSAGE: HeaderName = HeaderName::from_static("acp-relay-max-message");
+/// With the request for a WebSocket that carries a resumable link: the client's greeting. The answer
+/// has it, too, if the server has taken it from there.
+pub(crate) const LINK_HELLO: HeaderName = HeaderName::from_static("acp-relay-link-hello");
 /// How the comment begins that ends a stream whose conversation is over. A code and a reason
 /// follow, those of a WebSocket's close frame.
 pub(super) const CLOSE: &str = "acp-relay close ";

@@ -6,7 +6,8 @@
 //!
 //! - [`child`] starts it and is its [`LinkGuard`](super::LinkGuard): exit, signals, the end of its stderr;
 //! - [`launch`] is its working directory and environment; [`lease`] bounds its time;
-//! - [`program`] checks that it can be started, and explains why not;
+//! - [`program`] checks that it can be started, and explains why not; [`search_path`] looks for it where
+//!   `PATH` does not lead;
 //! - [`stderr`] reads its stderr; [`silence`] tells that it writes nothing;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
 //!   started; [`tree`] finds the processes below one;
@@ -33,6 +34,7 @@ mod children;
 mod launch;
 mod lease;
 mod program;
+mod search_path;
 mod silence;
 mod stderr;
 mod tree;
@@ -45,3 +47,4 @@ pub use children::{adopt_orphans, set_watchdog, settle};
 pub use launch::{ALLOCATOR_VARS, Launch};
 pub use lease::Lease;
 pub use program::find_program;
+pub use search_path::search_program;

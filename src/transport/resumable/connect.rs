@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub use super::dialer::Dial;
 use super::dialer::Dialer;
+pub use super::dialer::{Carrier, Dial};
 use super::end::LinkEnd;
 use super::half;
 use super::links::Links;
@@ -22,13 +22,13 @@ use link::longest;
 /// # Errors
 /// The server refuses.
 pub async fn connect(
-    carrier: Link,
+    carrier: Carrier,
     dial: Dial,
     contact: Option<ContactSource>,
     links: &Links,
     limits: &Arc<Limits>,
 ) -> Result<Link, OpenError> {
-    let mut peer = carrier.peer.clone();
+    let mut peer = carrier.link.peer.clone();
     let fail = |(kind, why): (OpenErrorKind, String)| {
         let what = format!("its relay does not open a link ({why})");
         let error = OpenError::new(kind, &peer.name, what);

@@ -16,7 +16,7 @@ use super::network::NetworkWatch;
 use super::wire::{broken, encode};
 use crate::{Link, LinkError, OpenError, OpenErrorKind};
 use jsonrpc::framing::Decoded;
-use jsonrpc::{Limits, printable};
+use jsonrpc::{Frame, Limits, printable};
 use link::{
     Backoff, CLIENT_DIED, End, Header, Hello, Refusal, RefusalCode, ResumeKey, WINDOW, Welcome,
 };
@@ -28,8 +28,19 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two warnings of an outage that lasts.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// Opens a connection that carries a link; `None` if the server does not know links.
-pub type Dial = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Link>, OpenError>> + Send + Sync>;
+/// Opens a connection that carries a link, and may send this greeting with it; `None` if the server
+/// does not know links.
+pub type Dial =
+    Arc<dyn Fn(Frame) -> BoxFuture<'static, Result<Option<Carrier>, OpenError>> + Send + Sync>;
+
+/// A connection for a link.
+#[derive(Debug)]
+pub struct Carrier {
+    /// The connection.
+    pub link: Link,
+    /// Whether the greeting was sent when it was opened.
+    pub is_greeted: bool,
+}
 
 /// A connection, and the greeting on it.
 type Greeted = (Link, Box<Welcome>);
@@ -81,20 +92,12 @@ enum Fault {
 impl Dialer {
     /// Greets the server of a new link on its first connection; the next ones are opened by `dial`.
     pub(super) async fn begin_link(
-        carrier: Link,
+        carrier: Carrier,
         dial: Dial,
         limits: &Arc<Limits>,
         refused_grace: Duration,
     ) -> Result<(Self, Link, Welcome), (OpenErrorKind, String)> {
-        let hello = Hello {
-            v: vec![1],
-            generation: 1,
-            rx: 1,
-            window: WINDOW,
-            max: Some(limits.frame_from_network as u64),
-            ..Hello::default()
-        };
-        let greeted = greet(carrier, hello, limits.handshake).await;
+        let greeted = greet(carrier, first_greeting(limits), true, limits.handshake).await;
         let (carrier, welcome) = greeted.map_err(|fault| match fault {
             // The server has asked to try again later.
             Fault::Again(what, Some(_)) => (OpenErrorKind::Overloaded, what),
@@ -215,12 +218,13 @@ impl Dialer {
             max: Some(self.limits.frame_from_network as u64),
             ..self.known.hello(rx, WINDOW)
         };
-        let (connection, within) = ((self.dial)(), self.limits.handshake);
+        let hello = encode(&Header::Hello(Box::new(hello)));
+        let (connection, within) = ((self.dial)(hello.clone()), self.limits.handshake);
         let lost = self.lost.clone();
         self.step = Step::Attempt(Box::pin(async move {
             match connection.await {
                 Ok(Some(carrier)) => {
-                    let greeted = greet(carrier, hello, within).await;
+                    let greeted = greet(carrier, hello, false, within).await;
                     greeted.map_err(|fault| match fault {
                         Fault::Never(LinkError::Io { context, source }) => {
                             let what = format!("{source}; it was lost before: {lost}");
@@ -243,10 +247,31 @@ impl Dialer {
     }
 }
 
+/// What the client of a new link sends first.
+pub(crate) fn first_greeting(limits: &Limits) -> Frame {
+    encode(&Header::Hello(Box::new(Hello {
+        v: vec![1],
+        generation: 1,
+        rx: 1,
+        window: WINDOW,
+        max: Some(limits.frame_from_network as u64),
+        ..Hello::default()
+    })))
+}
+
 /// The time to the next attempt.
 pub(crate) fn pause(backoff: &mut Backoff, after: Option<Duration>) -> Duration {
     let random = f64::from(Uuid::new_v4().as_bytes()[0]) / 255.0;
     backoff.next(random, after)
+}
+
+impl From<Link> for Carrier {
+    fn from(link: Link) -> Self {
+        Self {
+            link,
+            is_greeted: false,
+        }
+    }
 }
 
 impl Known {
@@ -268,7 +293,8 @@ impl Known {
 pub(crate) async fn end_link(carrier: Link, known: &mut Known) -> bool {
     // The client may have begun attachments that it has not reported to this process.
     known.generation += LATER;
-    let (mut carrier, _) = match greet(carrier, known.hello(0, 0), END_TIMEOUT).await {
+    let hello = encode(&Header::Hello(Box::new(known.hello(0, 0))));
+    let (mut carrier, _) = match greet(carrier.into(), hello, false, END_TIMEOUT).await {
         Ok(greeted) => greeted,
         Err(Fault::Again(..) | Fault::Refused(_)) => return false,
         Err(Fault::Never(_)) => return true,
@@ -287,13 +313,22 @@ pub(crate) async fn end_link(carrier: Link, known: &mut Known) -> bool {
     false
 }
 
-/// Greets the peer on a new connection.
-async fn greet(mut carrier: Link, hello: Hello, within: Duration) -> Result<Greeted, Fault> {
-    let is_new = hello.link.is_none();
+/// Greets the peer on a new connection, of a new link or of one that continues.
+async fn greet(
+    carrier: Carrier,
+    hello: Frame,
+    is_new: bool,
+    within: Duration,
+) -> Result<Greeted, Fault> {
+    let Carrier {
+        link: mut carrier,
+        is_greeted,
+    } = carrier;
     let lost = |error: LinkError| Fault::Again(error.to_string(), None);
     let greeting = async {
-        let hello = encode(&Header::Hello(Box::new(hello)));
-        carrier.send(hello).await.map_err(lost)?;
+        if !is_greeted {
+            carrier.send(hello).await.map_err(lost)?;
+        }
         match carrier.receive().await {
             Some(Ok(Decoded::Frame(frame))) => Ok(frame),
             Some(Ok(Decoded::Error(error))) => Err(Fault::Again(error.to_string(), None)),

@@ -101,11 +101,7 @@ impl Links {
                 if matches!(error.fault, FrameFault::TooLong { .. }) => {}
             _ => return None,
         }
-        client.rx = Box::new(Begun {
-            first,
-            rx: client.rx,
-        });
-        Some(client)
+        Some(begun(client, first))
     }
 
     /// Answers the greeting of a client, which is the `first` message on its connection.
@@ -224,6 +220,12 @@ impl FrameStream for Begun {
     }
 
     forward!(self => self.rx; poll_lost, ended_cleanly, has_progressed, tells_loss);
+}
+
+/// A link whose first message was read before.
+pub(crate) fn begun(mut link: Link, first: Option<Result<Decoded, LinkError>>) -> Link {
+    link.rx = Box::new(Begun { first, rx: link.rx });
+    link
 }
 
 /// Begins an attachment with the server's greeting.

@@ -14,6 +14,10 @@
 //! them are the acknowledgements that let the other direction continue. So neither direction waits
 //! for the other, however slow a peer is.
 //!
+//! **The client's greeting is sent while a connection is opened**: in the request for a WebSocket, and
+//! of a new link in the command of ssh. So the first answer needs one round trip less. An older server does not
+//! take it from there, and gets it as the first message.
+//!
 //! **The end of a link is said and answered.** Everything else that ends an attachment is a loss,
 //! after which the client connects again, also to say that the link ends.
 
@@ -29,8 +33,9 @@ mod stats;
 mod watchdog;
 mod wire;
 
-pub use connect::{Dial, connect};
-pub(super) use dialer::{end_link, pause};
+pub use connect::{Carrier, Dial, connect};
+pub(super) use dialer::{end_link, first_greeting, pause};
+pub(super) use links::begun;
 pub use links::{LinkPlace, Links};
 pub use watchdog::SUBCOMMAND;
 pub(super) use watchdog::{Contact, ContactSource, Lost};

@@ -15,8 +15,9 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http::client::{HttpClient, HttpStream, NoResponse, ServerRefusal};
-use crate::http::headers::{MAX_MESSAGE, lists, longest};
+use crate::http::headers::{LINK_HELLO, MAX_MESSAGE, lists, longest};
 use crate::{Endpoint, OpenError, OpenErrorKind, Setup, open_error};
+use jsonrpc::Frame;
 
 /// The subprotocol that is offered first, and means nothing: some servers choose the first one
 /// whatever it is, such as those on the npm package `ws`, and do not speak it.
@@ -30,6 +31,8 @@ pub struct Opened {
     pub begun: Bytes,
     /// Whether the server has chosen the subprotocol that was offered.
     pub is_chosen: bool,
+    /// Whether the server has taken the greeting of a resumable link from the request.
+    pub is_greeted: bool,
     /// The longest message that the server takes, if it has announced that.
     pub longest: usize,
 }
@@ -43,14 +46,15 @@ pub async fn open(
     setup: &Setup,
     offered: Option<&'static str>,
 ) -> Result<Opened, OpenError> {
-    upgrade(&HttpClient::new(to, setup)?, to, offered).await
+    upgrade(&HttpClient::new(to, setup)?, to, offered, None).await
 }
 
-/// The same with a client of that server, which keeps cookies.
+/// The same with a client of that server, which keeps cookies; `greeting` is that of a resumable link.
 pub(super) async fn upgrade(
     client: &HttpClient,
     to: &Endpoint,
     offered: Option<&'static str>,
+    greeting: Option<&Frame>,
 ) -> Result<Opened, OpenError> {
     let Endpoint::Http(web) = to else {
         return Err(OpenError::wrong_scheme(to));
@@ -74,6 +78,13 @@ pub(super) async fn upgrade(
         let fields = request.headers_mut();
         fields.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
     }
+    if let Some(greeting) = greeting {
+        let line = HeaderValue::from_bytes(greeting.as_bytes().trim_ascii_end());
+        let mut line = line.map_err(|fault| not_spoken(to, fault))?;
+        // It has the key of the link.
+        line.set_sensitive(true);
+        request.headers_mut().insert(LINK_HELLO, line);
+    }
     client.connect().await?;
     let opening = async {
         let response = client.send(request).await.map_err(|fault| match fault {
@@ -86,6 +97,7 @@ pub(super) async fn upgrade(
         }
         let checked = check(response.headers(), &key, offered);
         let is_chosen = checked.map_err(|what| not_spoken(to, what))?;
+        let is_greeted = is_chosen && response.headers().contains_key(LINK_HELLO);
         let longest = longest(response.headers());
         let upgraded = hyper::upgrade::on(response).await;
         let upgraded = upgraded.map_err(|fault| not_spoken(to, fault))?;
@@ -95,6 +107,7 @@ pub(super) async fn upgrade(
             stream: parts.io.into_inner(),
             begun: parts.read_buf,
             is_chosen,
+            is_greeted,
             longest,
         })
     };

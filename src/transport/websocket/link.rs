@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
 use super::connection::Connection;
 use super::handshake::{Opened, upgrade};
 use crate::http::client::HttpClient;
-use crate::resumable::{self, Contact, ContactSource, SUBPROTOCOL};
+use crate::resumable::{self, Carrier, Contact, ContactSource, SUBPROTOCOL};
 use crate::{
     CloseReason, Endpoint, FrameSink, FrameStream, HttpEndpoint, HttpProtocol, Link, LinkError,
     Links, OpenError, OpenErrorKind, Peer, Setup, SinkPoll, forward,
@@ -78,7 +78,8 @@ pub async fn connect(to: &Endpoint, setup: &Setup) -> Result<Link, OpenError> {
     let name = to.to_string();
     let offered = setup.links.as_ref().map(|_| SUBPROTOCOL);
     let http = HttpClient::new(to, setup)?;
-    let opened = upgrade(&http, to, offered).await?;
+    let greeting = offered.map(|_| resumable::first_greeting(&setup.limits));
+    let opened = upgrade(&http, to, offered, greeting.as_ref()).await?;
     match &setup.links {
         Some(links) if opened.is_chosen => {
             Box::pin(resume(opened, http, to, name, setup, links)).await
@@ -107,7 +108,9 @@ pub async fn connect_link(
         ..address.clone()
     });
     let http = HttpClient::new(&at, setup)?;
-    let opened = upgrade(&http, &at, Some(SUBPROTOCOL)).await.ok();
+    let greeting = resumable::first_greeting(&setup.limits);
+    let opened = upgrade(&http, &at, Some(SUBPROTOCOL), Some(&greeting)).await;
+    let opened = opened.ok();
     let Some(opened) = opened.filter(|opened| opened.is_chosen) else {
         return Ok(None);
     };
@@ -128,22 +131,27 @@ async fn resume(
     links: &Links,
 ) -> Result<Link, OpenError> {
     let limits = resumable::carrier_limits(&setup.limits);
-    let first = client(opened, name.clone(), &limits, true);
+    let first = carrier(opened, name.clone(), &limits);
     let (http, to) = (Arc::new(http), to.clone());
     let (contact, jar) = (Contact::of(&to, setup), Arc::clone(&http));
     let contact: ContactSource = Box::new(move || contact.clone().with_cookies(jar.cookies()));
-    let dial: resumable::Dial = Arc::new(move || {
+    let dial: resumable::Dial = Arc::new(move |greeting| {
         let (http, to) = (Arc::clone(&http), to.clone());
         let (name, limits) = (name.clone(), Arc::clone(&limits));
         Box::pin(async move {
-            let opened = upgrade(&http, &to, Some(SUBPROTOCOL)).await?;
-            Ok(opened
-                .is_chosen
-                .then(|| client(opened, name, &limits, true)))
+            let opened = upgrade(&http, &to, Some(SUBPROTOCOL), Some(&greeting)).await?;
+            Ok(opened.is_chosen.then(|| carrier(opened, name, &limits)))
         })
     });
     let contact = setup.serves_parent.then_some(contact);
     resumable::connect(first, dial, contact, links, &setup.limits).await
+}
+
+/// A connection for a resumable link.
+fn carrier(opened: Opened, name: String, limits: &Arc<Limits>) -> Carrier {
+    let is_greeted = opened.is_greeted;
+    let link = client(opened, name, limits, true);
+    Carrier { link, is_greeted }
 }
 
 /// A link over a WebSocket that was opened as a client, which may carry a resumable link.

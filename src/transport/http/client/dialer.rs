@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
+use super::tunnel::Proxy;
 use crate::{BoxFuture, Endpoint, HttpProtocol, OpenError, Setup, tcp, tls, unix};
 
 /// How long the connection that was opened to check the server may wait for the first request.
@@ -79,7 +80,10 @@ impl Target {
             Endpoint::Http(web) => web,
             _ => return Err(OpenError::wrong_scheme(to)),
         };
-        let stream = tcp::dial(to, &web.host, web.port, setup).await?;
+        let stream = match Proxy::find(to, web, setup) {
+            Some(proxy) => proxy.dial(to, web, setup).await?,
+            None => tcp::dial(to, &web.host, web.port, setup).await?,
+        };
         let Some(connector) = &self.tls else {
             return Ok(Box::new(stream));
         };

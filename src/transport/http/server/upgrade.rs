@@ -21,14 +21,16 @@ use tokio_util::either::Either;
 use super::connection::new_id;
 use super::service::AcpService;
 use crate::Links;
-use crate::http::headers::{CONNECTION_ID, MAX_MESSAGE, longest, wants_upgrade};
+use crate::http::headers::{CONNECTION_ID, LINK_HELLO, MAX_MESSAGE, longest, wants_upgrade};
 use crate::http::port::caller::AuthenticatedClient;
 use crate::http::port::credentials::{is_forwarded, offers, subprotocol};
 use crate::http::port::refusal::Refusal;
 use crate::http::port::socket::Socket;
-use crate::resumable::{SUBPROTOCOL, carrier_limits};
+use crate::resumable::{SUBPROTOCOL, begun, carrier_limits};
 use crate::websocket::{Role, link};
 use auth::AuthMethod;
+use jsonrpc::Frame;
+use jsonrpc::framing::Decoded;
 use panics::{self, Place};
 
 /// Opens a WebSocket, or returns why not.
@@ -67,27 +69,34 @@ pub(super) async fn upgrade(
     let links = service.port.setup.links.clone();
     let is_known = client.principal.auth_method != AuthMethod::Anonymous;
     let links = links.filter(|_| is_known && offers(request.headers(), SUBPROTOCOL));
+    let mut greeting = None;
     if links.is_some() {
         let protocol = HeaderValue::from_static(SUBPROTOCOL);
         fields.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+        greeting = request.headers_mut().remove(LINK_HELLO);
+        if greeting.is_some() {
+            fields.insert(LINK_HELLO, HeaderValue::from_static("taken"));
+        }
     } else {
         fields.insert(MAX_MESSAGE, service.port.limits.frame_from_network.into());
     }
     let upgraded = hyper::upgrade::on(&mut request);
     let shown = request.headers();
     let shown = (longest(shown), !is_forwarded(shown));
+    let links = links.map(|links| (links, greeting));
     let taken = take_over(service, upgraded, client, shown, links);
     tokio::spawn(panics::confine(Place::Connection, Box::pin(taken)));
     Ok(answer)
 }
 
-/// Takes the socket over once the 101 has left.
+/// Takes the socket over once the 101 has left. With the links that it may be for goes the client's
+/// greeting, if the request had it.
 async fn take_over(
     service: Arc<AcpService>,
     upgraded: OnUpgrade,
     client: AuthenticatedClient,
     (longest, is_direct): (usize, bool),
-    links: Option<Arc<Links>>,
+    links: Option<(Arc<Links>, Option<HeaderValue>)>,
 ) {
     let Ok(upgraded) = upgraded.await else {
         return;
@@ -110,7 +119,11 @@ async fn take_over(
     link.peer.principal = Some(client.principal);
     link.peer.wanted_agent = client.wanted_agent;
     (link.peer.longest, link.peer.is_direct) = (longest, is_direct);
-    if let Some(links) = links {
+    if let Some((links, greeting)) = links {
+        if let Some(greeting) = greeting {
+            let line = [greeting.as_bytes(), b"\n"].concat();
+            link = begun(link, Some(Ok(Decoded::Frame(Frame::new(line)))));
+        }
         let Some(new) = links.accept(link, own).await else {
             return;
         };
