@@ -13,6 +13,7 @@ pub use conversation;
 pub use dialect;
 pub use jsonrpc;
 pub use link;
+pub use login;
 pub use observe;
 pub use panics;
 pub use policy;

@@ -10,6 +10,7 @@ use super::admin::{Admin, AdminAddress, PendingMetrics};
 use super::agent_connect::ConnectPermission;
 use super::common::{Common, RelayContext};
 use super::conversation::{self, NoAgent, reject_quickly, run_conversation};
+use super::login::LoginArgs;
 use super::policy::PolicyArgs;
 use super::ssh_install::SshInstallArgs;
 use super::target::{self, AgentArgument, Target};
@@ -44,6 +45,8 @@ pub(super) struct Connect {
     pub(super) policy: PolicyArgs,
     #[command(flatten)]
     pub(super) ssh: SshInstallArgs,
+    #[command(flatten)]
+    pub(super) login: LoginArgs,
     #[command(flatten)]
     pub(super) common: Common,
     /// The agent's command and its arguments
@@ -129,7 +132,8 @@ async fn connect(args: Connect) -> Result<ExitCode, ExitCode> {
     let client = registry::connect(&Endpoint::Stdio, &context.client).await;
     let client = client.map_err(|error| exit::open_failed(&error))?;
     match reached {
-        Ok(link) => {
+        Ok(mut link) => {
+            prepared.log_in(args.login, args.policy.guards_always(), &mut link);
             let policy = prepared.policy(args.policy, &link);
             let observers = Observers::default();
             let run = run_conversation(client, link, policy, context, metrics, observers);
@@ -204,9 +208,21 @@ impl Prepared {
         reached
     }
 
+    /// Sets what is done for logins of an agent on another machine.
+    pub(super) fn log_in(&self, login: LoginArgs, is_guarded: bool, link: &mut Link) {
+        let agent = &self.target.endpoint;
+        if agent.is_socket() && !self.is_own(link) {
+            link.login = login.end(agent, is_guarded);
+        }
+    }
+
     /// What may pass between this machine and the agent at the other end of `link`.
     pub(super) fn policy(&self, args: PolicyArgs, link: &Link) -> Option<Box<MessagePolicy>> {
-        let is_own = self.is_proven || link.peer.kind == PeerKind::SameUser;
-        args.build(&self.target.endpoint, is_own)
+        args.build(&self.target.endpoint, self.is_own(link))
+    }
+
+    /// Whether the agent's relay is one of this user on this machine.
+    fn is_own(&self, link: &Link) -> bool {
+        self.is_proven || link.peer.kind == PeerKind::SameUser
     }
 }

@@ -222,7 +222,7 @@ fn editors(args: &Doctor, found: &mut Vec<Finding>) -> Result<(), ExitCode> {
             } else if let Err(fault) = agent {
                 area.add(State::Bad, format!("{name}: {fault}"));
             } else if let Some(at) = over_ssh.filter(|_| !args.no_probe) {
-                match args.ssh.reach(&at, endpoints::setup())? {
+                match args.ssh.reach(&at, endpoints::setup(), !args.json)? {
                     Ok(()) => area.add(State::Good, format!("{name}: it can be reached")),
                     Err(error) => area.add(State::Bad, format!("{name}: {error}")),
                 }

@@ -33,7 +33,6 @@ mod agents;
 mod announcement;
 mod assets;
 mod bounded;
-mod browser;
 mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -63,6 +62,7 @@ mod link_options;
 mod listeners;
 mod local_time;
 mod log_redaction;
+mod login;
 mod manual;
 mod memory;
 #[cfg(not(feature = "agent-connect"))]

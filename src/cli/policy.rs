@@ -90,6 +90,11 @@ const MAX_LINKS: usize = 40;
 struct LocalDisk;
 
 impl PolicyArgs {
+    /// Whether every agent is guarded.
+    pub(super) const fn guards_always(&self) -> bool {
+        matches!(self.guard, Guard::Always)
+    }
+
     /// Builds the policy between this machine and `agent`; `None` when nothing has to be checked.
     /// `is_own`: the other end has proved to be a program of this user on this machine.
     pub(super) fn build(self, agent: &Endpoint, is_own: bool) -> Option<Box<MessagePolicy>> {

@@ -8,17 +8,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use transport::link_watchdog;
-use transport::process::{adopt_orphans, settle, watchdog};
+use transport::process::{adopt_orphans, browser, settle, watchdog};
 
 /// Time for the operating system to remove the remaining processes. All have been killed before.
 const REAP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Runs a watchdog, if this process was started as one.
+/// Runs a watchdog or another part of the program, if this process was started as one.
 pub(super) fn watchdog() -> Option<ExitCode> {
     let code = |ended: io::Result<()>| ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     match std::env::args_os().nth(1)?.to_str()? {
         watchdog::SUBCOMMAND => Some(code(watchdog::run())),
         link_watchdog::SUBCOMMAND => Some(run_and_reap(|| code(link_watchdog::run()))),
+        login::SUBCOMMAND => Some(code(login::run())),
+        _ if browser::is_browser() => Some(browser::run()),
         _ => None,
     }
 }

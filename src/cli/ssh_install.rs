@@ -60,8 +60,9 @@ impl SshInstallArgs {
         self,
         to: &Endpoint,
         mut setup: Setup,
+        may_ask: bool,
     ) -> Result<Result<(), OpenError>, ExitCode> {
-        setup.ssh_install = self.install(true);
+        setup.ssh_install = self.install(may_ask);
         processes::run_and_reap(|| {
             let runtime = runtime::build(Builder::new_current_thread())?;
             Ok(runtime.block_on(async { registry::connect(to, &setup).await.map(drop) }))

@@ -49,7 +49,7 @@ pub(super) struct LogArgs {
 }
 
 /// The crates of this program but for its own, whose names begin the targets of their events.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "acp",
     "agent_connect",
     "analysis",
@@ -62,6 +62,7 @@ const CRATES: [&str; 17] = [
     "observe",
     "panics",
     "policy",
+    "login",
     "proxy",
     "recording",
     "replay",

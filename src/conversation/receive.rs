@@ -207,8 +207,21 @@ impl Conversation {
     }
 
     fn request(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
-        let to = from.other();
-        if from == Side::Agent && self.own_answers.is_owed(to, envelope.id(&frame)) {
+        if self.login.role.is_some() {
+            return self.request_beside_logins(from, frame, envelope, out);
+        }
+        self.pass_request(from, frame, envelope, out);
+    }
+
+    #[inline(always)]
+    pub(super) fn pass_request(
+        &mut self,
+        from: Side,
+        frame: Frame,
+        envelope: &Envelope,
+        out: &mut Outbox,
+    ) {
+        if from == Side::Agent && self.own_answers.is_owed(from.other(), envelope.id(&frame)) {
             return self.request_renamed(&frame, envelope, out);
         }
         self.open_request(from, frame, envelope, None, out);
@@ -357,6 +370,9 @@ impl Conversation {
     }
 
     fn answer(&mut self, from: Side, frame: Frame, envelope: &Envelope, out: &mut Outbox) {
+        if from == Side::Client && self.take_page_answer(&frame, envelope) {
+            return;
+        }
         let to = from.other();
         let id = envelope.id(&frame);
         if self.own_answers.is_owed(from, id) {

@@ -10,6 +10,7 @@ use super::batch::Batches;
 use super::claims_state::Claims;
 use super::dialect_options::DialectOptions;
 use super::link_status::LinkStatus;
+use super::login_state::Login;
 use super::mcp_kinds::McpKinds;
 use super::non_json::{LogRedaction, NonJsonOutput};
 use super::own_answers::OwnAnswers;
@@ -46,6 +47,8 @@ pub struct Conversation {
     /// Each message is looked at for that.
     pub(super) attends_restart: bool,
     pub(super) link_status: LinkStatus,
+    /// The relay's part in logins of the agent.
+    pub(super) login: Login,
     pub(super) dialects: DialectOptions,
     /// What the client sends before the agent has answered `initialize`, and when each was received.
     pub(super) held: VecDeque<(Frame, Instant)>,
@@ -200,6 +203,7 @@ impl Conversation {
             restart: None,
             attends_restart: false,
             link_status: LinkStatus::default(),
+            login: Login::default(),
             dialects,
             held: VecDeque::new(),
             claims: Claims::default(),

@@ -54,6 +54,11 @@ impl Conversation {
                         .take()
                         .and_then(|_| sent.body(&offer).map(Box::from));
                 }
+                let announced = match scan(&offer, &self.limits) {
+                    Scanned::Message(sent) => self.announce_login(&offer, &sent),
+                    Scanned::Batch | Scanned::Invalid(_) => None,
+                };
+                let offer = announced.unwrap_or(offer);
                 let offer = self.admitted(offer.clone()).unwrap_or(offer);
                 return self.queue(Side::Agent, offer, out);
             }

@@ -6,6 +6,8 @@
 //! calls are allowed or denied by method, files are confined to the folders of the session, denied
 //! capabilities are not announced, and paths are mapped to the other machine ([`PathMap`]).
 //!
+//! [`LoginPage`] is which pages an agent may have opened here, and what comes back from them.
+//!
 //! At the other end, the relay that starts the agent has a policy, too: [`FolderCheck`].
 //!
 //! Pure except for what [`Disk`] and the function of [`FolderCheck`] do. Messages are canonical
@@ -28,6 +30,7 @@
 mod capabilities;
 mod decision;
 mod folder_check;
+mod login_page;
 mod path;
 mod path_fields;
 mod path_map;
@@ -36,6 +39,7 @@ mod rules;
 
 pub use decision::{Decision, MessagePolicy};
 pub use folder_check::FolderCheck;
+pub use login_page::{LoginPage, LoginRedirect};
 pub use path_fields::PathFields;
 pub use path_map::{FolderPair, PathMap};
 pub use roots::Disk;

@@ -13,6 +13,7 @@
 //! call, not one each.
 
 mod end;
+mod login;
 mod reject;
 mod resume;
 mod run;

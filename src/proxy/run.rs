@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::login::Logins;
 use super::timer::Timer;
 use super::writer::{Writer, Written};
 use super::{ConnectRefusal, End};
@@ -61,7 +62,7 @@ pub struct StopSignals {
 /// one for each client, and most are idle.
 pub fn run(
     client: Link,
-    agent: Link,
+    mut agent: Link,
     limits: Arc<Limits>,
     dialects: DialectOptions,
     policy: Option<Box<MessagePolicy>>,
@@ -78,6 +79,7 @@ pub fn run(
         idle: limits.reconnect_grace,
         limit: limits.reconnect_turn,
     };
+    let logins = Logins::new(agent.login.take());
     let mut relay = RelayLoop {
         drain,
         stop_grace,
@@ -101,7 +103,9 @@ pub fn run(
         .with_log_redaction(agent.guard.log_redaction())
         .with_restarts(agent.guard.restarts() == Restarts::Always)
         .with_marker(marker)
-        .with_agent_name(agent_name),
+        .with_agent_name(agent_name)
+        .with_login(logins.role()),
+        logins,
         observers,
         sessions: client.sessions,
         is_claiming: false,
@@ -147,6 +151,7 @@ struct RelayLoop {
     drained: Option<Instant>,
     outbox: Outbox,
     observers: Observers,
+    logins: Logins,
     /// Whether statistics are needed, which cost a look at the clock.
     counts_time: bool,
     /// Since when each side is not read because of backpressure.
@@ -264,6 +269,9 @@ impl RelayLoop {
                 moved = true;
                 self.process_outbox();
             }
+            moved |= self
+                .logins
+                .poll(&mut self.conversation, &mut self.outbox, cx);
             moved |= self.write(Side::Client, cx);
             moved |= self.write(Side::Agent, cx);
             moved |= self.update_agent_away();
@@ -471,6 +479,7 @@ impl RelayLoop {
                 self.readers[Side::Agent as usize] = link.rx;
                 self.writers[Side::Agent as usize] = Writer::new(Side::Agent, link.tx);
                 self.holds[Side::Agent as usize] = link.guard;
+                self.logins.replace(link.login);
                 self.idle[Side::Agent as usize] = false;
                 self.exited = false;
                 self.refused = None;

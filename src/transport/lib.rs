@@ -31,6 +31,7 @@ mod inherited;
 mod link;
 pub mod link_watchdog;
 mod liveness;
+mod login;
 mod open;
 mod open_error;
 pub mod owner;
@@ -63,6 +64,7 @@ pub use link::{
     FrameSink, FrameStream, Link, LinkError, LinkGuard, Peer, PeerKind, Presence, PresenceCallback,
     Restart, Restarts, SessionClaims, SinkPoll, StderrCallback, StopStep,
 };
+pub use login::{LoginEnd, OpenPage};
 pub use open::{
     AcceptFuture, AddedTransport, BoxFuture, ConnectFuture, HttpOptions, IncomingLink,
     ListenFuture, Listener, Setup, Tls,

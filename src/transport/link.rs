@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
+use super::LoginEnd;
 use auth::Principal;
 use jsonrpc::framing::Decoded;
 use jsonrpc::{CloseReason, Exit, Frame, FrameError};
@@ -30,6 +31,8 @@ pub struct Link {
     pub tx: Box<dyn FrameSink>,
     /// Keeps resources alive as long as the link: a child process, a socket file.
     pub guard: Box<dyn LinkGuard>,
+    /// The relay's part in the logins of an agent.
+    pub login: Option<LoginEnd>,
     /// Claims the sessions of a client, where other relays may have them.
     pub sessions: Option<Box<dyn SessionClaims>>,
 }
@@ -78,6 +81,7 @@ impl Link {
             rx,
             tx,
             guard,
+            login: None,
             sessions: None,
         }
     }

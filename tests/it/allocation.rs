@@ -53,6 +53,7 @@ fn link(half_close: bool) -> (Link, DuplexStream) {
         rx: Box::new(rx),
         tx: Box::new(tx),
         guard: Box::new(()),
+        login: None,
         sessions: None,
     };
     (link, far)

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acp_relay::conversation::{
-    Cause, Command, Conversation, DialectChoice, DialectOptions, LinkTraits, Note, Outbox,
+    Cause, Command, Conversation, DialectChoice, DialectOptions, LinkTraits, LoginRole, Note,
+    Outbox,
 };
 use acp_relay::dialect::Library;
 use acp_relay::dialect::versions::VersionPolicies;
@@ -29,6 +30,8 @@ struct Stage {
     closed: [bool; 2],
     /// Sides whose links accept nothing at the moment.
     stuck: [bool; 2],
+    /// What has become of pages that the agent opens.
+    pages: Vec<String>,
     limits: Limits,
 }
 
@@ -145,7 +148,13 @@ impl Stage {
                     number("agent takes ", usize::MAX),
                 ])
                 .with_policy(policy(lines))
-                .with_restarts(is_given("restarts")),
+                .with_restarts(is_given("restarts"))
+                .with_login(match given(lines, "logins of ").next() {
+                    Some("client") => Some(LoginRole::Client),
+                    Some(_) => Some(LoginRole::Agent),
+                    None => None,
+                }),
+            pages: Vec::new(),
             out: Outbox::new(&limits),
             now: Instant::now(),
             closed: [false; 2],
@@ -176,6 +185,20 @@ impl Stage {
                     _ => Cause::Unrecorded,
                 };
                 self.core.handle_stop(cause, self.now, &mut self.out);
+                return Ok(());
+            }
+            "page" => {
+                let asked = self.core.ask_for_page(rest, self.now, &mut self.out);
+                self.pages
+                    .push(asked.map_or_else(|why| format!("refused: {why}"), |()| "asked".into()));
+                return Ok(());
+            }
+            "redirected" | "unredirected" => {
+                let result = match word {
+                    "redirected" => Ok((!rest.is_empty()).then(|| rest.to_owned())),
+                    _ => Err(rest.to_owned()),
+                };
+                self.core.handle_page(result, self.now, &mut self.out);
                 return Ok(());
             }
             _ => return Err(format!("unknown event `{word}`")),
@@ -242,7 +265,7 @@ impl Stage {
     }
 
     /// The output since the last call: notes, frames to the client, frames to the agent, signals,
-    /// closings.
+    /// closings, logins.
     fn reported(&mut self) -> Vec<String> {
         let mut reported = Vec::new();
         while let Some(note) = self.out.pop_note() {
@@ -273,6 +296,15 @@ impl Stage {
                 reported.push(format!("close {side} {}", close_text(why)));
             }
         }
+        reported.append(&mut self.pages);
+        if let Some(page) = self.core.take_page() {
+            let how = if page.is_shown { "await" } else { "open" };
+            reported.push(format!("{how} {}", page.address));
+        }
+        reported.extend(self.core.take_delivery().map(|delivery| match delivery {
+            Ok((port, target)) => format!("deliver {port} {target}"),
+            Err(why) => format!("not logged in: {why}"),
+        }));
         reported
     }
 }

@@ -26,6 +26,7 @@ mod inspect;
 mod install;
 mod jsonrpc;
 mod link;
+mod login;
 mod manual;
 mod metrics;
 mod overview;

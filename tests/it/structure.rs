@@ -11,10 +11,10 @@ use imports::Imports;
 
 /// Names that only some files and folders may use, and why.
 const RESTRICTED: &str = "\
-io::stdin | transport/stdio/ transport/process/watchdog.rs transport/link_watchdog.rs cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio reads stdin (the watchdogs and what ssh starts are other processes; check and console carry no conversation)
-io::stdout | transport/stdio/ cli/check.rs cli/console.rs cli/over_ssh.rs | only transport::stdio writes stdout (what ssh starts is another process; check and console carry no conversation)
+io::stdin | transport/stdio/ transport/process/watchdog.rs transport/link_watchdog.rs transport/ssh/join.rs login/opener.rs cli/check.rs cli/console.rs | only transport::stdio reads stdin (the watchdogs and what ssh starts are other processes; check and console carry no conversation)
+io::stdout | transport/stdio/ transport/ssh/join.rs cli/check.rs cli/console.rs | only transport::stdio writes stdout (what ssh starts is another process; check and console carry no conversation)
 unbounded | | every queue has a limit
-tokio:: | transport/ replay/link.rs replay/play.rs agent_connect/ proxy/ cluster/ viewer/ cli/ | the modules below are pure
+tokio:: | transport/ replay/link.rs replay/play.rs agent_connect/ proxy/ cluster/ login/ viewer/ cli/ | the modules below are pure
 Instant::now | proxy/ transport/ replay/link.rs replay/play.rs agent_connect/ cluster/ viewer/ cli/ observe/recorder/ conversation/offline.rs | below proxy, time is an argument (the recorder's events carry none; offline needs a beginning of virtual time)
 serde_json::Value | jsonrpc/reply.rs acp/ cli/ conversation/ proxy/resume/initialize.rs policy/path_fields.rs dialect/build.rs dialect/table/ dialect/vectors.rs recording/ replay/ analysis/ agent_connect/ viewer/ | no JSON tree on the message path";
 

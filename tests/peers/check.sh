@@ -64,6 +64,7 @@ second_lane() {
     part "ssh, and its connection that breaks" python3 ssh.py
     part "ssh, to a machine without acp-relay" python3 ssh_install.py
     part "a slow network, and one behind a proxy" python3 far.py
+    part "logins of remote agents in a browser" python3 login.py
     part "try, with every agent" python3 try.py
     part "the units, checked by systemd" python3 systemd.py
     part "self-test of prometheus.py" python3 prometheus.py --prove

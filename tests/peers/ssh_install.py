@@ -45,6 +45,7 @@ PLACES = {
     "zsh": (".pyenv/shims", ".zshrc", 'export PATH="$HOME/.pyenv/shims:$PATH"\n'),
     "fish": ("opt/fish/bin", ".config/fish/config.fish", "set -gx PATH $HOME/opt/fish/bin $PATH\n"),
     "bash, told nowhere": (".volta/bin", ".bashrc", "echo a profile that prints\n"),
+    "bash, with an older version beside": (".nvm/versions/node/v22.12.0/bin", ".bashrc", ""),
     "bash, which waits for ever": (".local/bin", ".bashrc", "case $- in *i*) sleep 1000;; esac\n"),
     "bash, which becomes another shell": (".bun/bin", ".bashrc", "case $- in *i*) exec sh -i;; esac\n"),
 }
@@ -200,7 +201,8 @@ def kinds(machine):
     machine.agent()
     uname = machine.there / "first/uname"
     uname.parent.mkdir()
-    for system, text in {"Linux riscv64": "acp-relay-linux-riscv64", "Darwin arm64": "acp-relay-macos-aarch64"}.items():
+    for system, text in {"Linux riscv64": "acp-relay-linux-riscv64", "../.. /etc": "/acp-relay--etc,",
+                         "Darwin arm64": "acp-relay-macos-aarch64"}.items():
         # The script there asks for the two words one by one.
         uname.write_text("#!/bin/sh\nset -- $1 %s\n[ $1 = -s ] && echo $2 || echo $3\n" % system)
         uname.chmod(0o755)
@@ -322,6 +324,11 @@ def main():
 
             def found(machine):
                 machine.agent(place)
+                if "older" in name:
+                    for version in ("v9.11.2", "v22.3.0"):
+                        old = machine.there / ".nvm/versions/node" / version / "bin/goose"
+                        old.parent.mkdir(parents=True)
+                        old.symlink_to("/bin/false")
                 (machine.there / profile).parent.mkdir(parents=True, exist_ok=True)
                 (machine.there / profile).write_text(line)
                 path = answers(machine, "--ssh-install", "always")

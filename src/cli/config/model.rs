@@ -217,7 +217,7 @@ impl AgentPart {
             dir: self.cwd.clone(),
             env: self.env.clone(),
             bare: !self.inherit_env,
-            lease: None,
+            ..Launch::default()
         };
         program.launch = launch.with_defaults(program.launch);
         Source::Program(program)

@@ -28,7 +28,7 @@ use crate::cli::console::{self, note, uncreatable};
 use crate::cli::http::{self, ClientUser, Socket};
 use crate::cli::random::{random, random_hex};
 use crate::cli::recordings::{home, locate};
-use crate::cli::{browser, dialect, exit, runtime, shutdown};
+use crate::cli::{dialect, exit, runtime, shutdown};
 use observe::recorder::Folder;
 use proxy::StopSignals;
 use recording::{NotRecording, Recording};
@@ -133,7 +133,7 @@ fn open_once(routes: Router, address: &str, access: &ViewerAccess) -> Result<Rou
     );
     let origin = address.strip_suffix(&access.path()).unwrap_or(address);
     // Requests wait until the listener is served.
-    browser::start(&format!("{origin}/once/{token}"))?;
+    login::browser::start(&format!("{origin}/once/{token}"))?;
     Ok(routes.route(&format!("/once/{token}"), entry))
 }
 

@@ -131,7 +131,7 @@ fn install(editor: Editor, args: &Install) -> Result<ExitCode, ExitCode> {
     if let Some(agent @ Endpoint::Ssh(_)) = &agent
         && console::input_is_terminal()
     {
-        match args.ssh.reach(agent, endpoints::setup())? {
+        match args.ssh.reach(agent, endpoints::setup(), true)? {
             Ok(()) => stderr::print(&format!("{agent} can be reached.")),
             Err(error) => code = exit::open_failed(&error),
         }

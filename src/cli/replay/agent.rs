@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::cli::common::Common;
 use crate::cli::connect::Connect;
+use crate::cli::login::LoginArgs;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::ssh_install::SshInstallArgs;
 use crate::cli::target::AgentArgument;
@@ -100,6 +101,7 @@ pub(super) fn run(args: Agent) -> Result<ExitCode, ExitCode> {
         permission: Default::default(),
         policy: PolicyArgs::default(),
         ssh: SshInstallArgs::default(),
+        login: LoginArgs::default(),
         agent: Some(AgentArgument::Endpoint(Endpoint::Replay(endpoint))),
         join: false,
         // A recording is played as it is, with its deviations from the schema.

@@ -14,7 +14,7 @@ use crate::cli::framing::FramingChoice;
 use crate::cli::record::RecorderFactory;
 use crate::cli::serve::Serve;
 use crate::cli::traces::Traces;
-use crate::cli::{endpoints, exit, listeners, remote};
+use crate::cli::{endpoints, exit, listeners, login, remote};
 use dialect::DialectError;
 use proxy::{ConversationStore, StopSignals};
 use transport::{Endpoint, HttpOptions, Setup, Workers};
@@ -202,7 +202,10 @@ fn agent(
         let suits = suits.and_then(|()| args.common.check_agent(&endpoint));
         suits.map_err(|what| (fault, what))?;
     }
-    let context = context.of_agent(part).map_err(|what| (fault, what))?;
+    let mut context = context.of_agent(part).map_err(|what| (fault, what))?;
+    if !part.env.iter().any(|(name, _)| name == "BROWSER") {
+        context.agent.launch.browser = login::agent_browser();
+    }
     remote::warn_in_clear(&endpoint, &context.agent);
     let available = endpoints::check_agent_available(&endpoint, &context.agent, install.as_deref());
     available.map_err(|error| (exit::of_open_error(&error), error.to_string()))?;

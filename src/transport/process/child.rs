@@ -20,11 +20,12 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::browser::Listening;
 use super::stderr::Stderr;
 use super::{Launch, children, program, silence, watchdog};
 use crate::{
-    Exit, Link, LinkGuard, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep, forward,
-    stream,
+    Exit, Link, LinkGuard, LoginEnd, OpenError, Peer, PeerKind, Setup, StderrCallback, StopStep,
+    forward, stream,
 };
 use jsonrpc::Limits;
 
@@ -56,7 +57,17 @@ pub struct Process {
 
 /// Starts the program and opens the link to it.
 pub async fn connect(argv: &[OsString], setup: &Setup) -> Result<Link, OpenError> {
-    let mut child = spawn(argv, &setup.launch, &setup.limits).await?;
+    let program = setup.launch.browser.as_deref();
+    // Without it, the agent opens pages on this machine.
+    let listening = program.and_then(|program| Listening::begin(program).ok());
+    let mut launch = setup.launch.clone();
+    launch.env.extend(
+        listening
+            .iter()
+            .flat_map(|listening| listening.variables.clone()),
+    );
+    let mut child = spawn(argv, &launch, &setup.limits).await?;
+    let browser = listening.map(|listening| listening.of(child.hold.pid));
     let max = setup.limits.frame_from_child;
     let (rx, tx) = stream::halves(child.stdout, child.stdin, max, setup);
     if setup.framing.is_none() {
@@ -64,7 +75,9 @@ pub async fn connect(argv: &[OsString], setup: &Setup) -> Result<Link, OpenError
         let watch = silence::watch(Arc::clone(&rx.opening), &child.hold.stderr, name, told);
         child.hold.silence = Some(watch);
     }
-    Ok(Link::new(child.peer, rx, tx, child.hold))
+    let mut link = Link::new(child.peer, rx, tx, child.hold);
+    link.login = browser.map(LoginEnd::Agent);
+    Ok(link)
 }
 
 /// Starts the program `argv[0]`, looked up on `PATH`, with the arguments `argv`, as `launch`

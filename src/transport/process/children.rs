@@ -107,7 +107,7 @@ pub(super) fn start(argv: &[OsString], launch: &Launch, control: OwnedFd) -> io:
 ///
 /// # Errors
 /// As `start`.
-pub(crate) fn start_outliving(subcommand: &str, input: OwnedFd) -> io::Result<()> {
+pub fn start_outliving(subcommand: &str, input: OwnedFd) -> io::Result<()> {
     start_part(subcommand, &[], &Launch::default(), input, true)
 }
 

@@ -48,6 +48,9 @@ pub struct Launch {
     /// Whether it gets no more of the relay's environment than every program needs: `HOME`, `LANG`,
     /// `LC_*`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `USER`.
     pub bare: bool,
+    /// The program of [`browser`](super::browser), if the pages that it opens are opened where its
+    /// client is.
+    pub browser: Option<PathBuf>,
     /// How long it may run without a renewal by the relay, if that is bounded.
     pub lease: Option<Lease>,
 }
@@ -62,6 +65,7 @@ impl Launch {
             dir: self.dir.or(defaults.dir),
             env,
             bare: self.bare || defaults.bare,
+            browser: self.browser.or(defaults.browser),
             lease: self.lease.or(defaults.lease),
         }
     }

@@ -9,6 +9,7 @@
 //! - [`program`] checks that it can be started, and explains why not; [`search_path`] looks for it where
 //!   `PATH` does not lead;
 //! - [`stderr`] reads its stderr; [`silence`] tells that it writes nothing;
+//! - [`browser`] takes the pages that it opens;
 //! - [`watchdog`] is a small process between the relay and the agent, which ends all that the agent
 //!   started; [`tree`] finds the processes below one;
 //! - [`children`] starts the watchdogs and reaps them.
@@ -29,6 +30,7 @@
 //! and stdout, because programs check what kind of file those are, and closing stdin would take a
 //! `shutdown`.
 
+pub mod browser;
 mod child;
 mod children;
 mod launch;
@@ -40,9 +42,10 @@ mod stderr;
 mod tree;
 pub mod watchdog;
 
+pub use browser::{AgentBrowser, PageCall};
 pub use child::connect;
 pub use child::{Child, Process, spawn};
-pub(super) use children::start_outliving;
+pub use children::start_outliving;
 pub use children::{adopt_orphans, set_watchdog, settle};
 pub use launch::{ALLOCATOR_VARS, Launch};
 pub use lease::Lease;

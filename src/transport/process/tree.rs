@@ -39,6 +39,11 @@ pub(super) fn below(top: u32) -> Vec<Entry> {
     found
 }
 
+/// The parent of a process.
+pub(super) fn parent(of: Pid) -> Option<u32> {
+    lookup(of.as_raw_pid().unsigned_abs()).map(|entry| entry.parent)
+}
+
 /// The children of `parent`, living and dead.
 pub(super) fn children(parent: u32) -> Vec<Entry> {
     let names = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten();

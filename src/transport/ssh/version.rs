@@ -46,7 +46,7 @@ fn own() -> Option<PathBuf> {
     all.ends_with(FOLDER).then_some(program)
 }
 
-/// Removes one version, and nothing that is not of it.
+/// Removes one version, with what copies have left that broke off.
 fn remove_if_unused(folder: &Path) {
     let program = folder.join("acp-relay");
     let Ok(file) = File::open(&program) else {
@@ -57,12 +57,5 @@ fn remove_if_unused(folder: &Path) {
     if !is_old || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return;
     }
-    // What a copy has left that broke off.
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(b".new.") {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    let _ = fs::remove_file(&program);
-    let _ = fs::remove_dir(folder);
+    let _ = fs::remove_dir_all(folder);
 }

@@ -63,6 +63,7 @@ pub(crate) fn pair(limits: &Limits) -> (Link, Link) {
             direction: tx.clone(),
         }),
         guard: Box::new(()),
+        login: None,
         sessions: None,
     };
     (end(&back, &there, "left"), end(&there, &back, "right"))

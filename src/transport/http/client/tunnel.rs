@@ -36,7 +36,10 @@ pub fn https_proxy() -> Option<(String, String)> {
 }
 
 fn shown(proxy: &Intercept) -> String {
-    proxy.uri().to_string().trim_end_matches('/').to_owned()
+    // The library takes a part of a password with an `@` for the host.
+    let (uri, port) = (proxy.uri(), proxy.uri().port_u16().unwrap_or(PORT));
+    let scheme = uri.scheme_str().unwrap_or_default();
+    format!("{scheme}://{}:{port}", uri.host().unwrap_or_default())
 }
 
 impl Proxy {
