@@ -211,7 +211,7 @@ impl Prepared {
     /// Sets what is done for logins of an agent on another machine.
     pub(super) fn log_in(&self, login: LoginArgs, is_guarded: bool, link: &mut Link) {
         let agent = &self.target.endpoint;
-        if agent.is_socket() && !self.is_own(link) {
+        if link.guard.is_relay() && !self.is_own(link) {
             link.login = login.end(agent, is_guarded);
         }
     }

@@ -3,8 +3,7 @@
 //! The program `ssh` connects with the user's own configuration, keys and known hosts, and starts
 //! `acp-relay over-ssh` there. That prints a line once it is connected to the relay of its machine;
 //! what a shell profile has printed before is dropped. From then on both streams carry messages: of a
-//! resumable link, if that was asked for and the line is [`LINK_READY`](command::LINK_READY) or
-//! [`GREETED`](command::GREETED).
+//! resumable link, if that was asked for and the line is [`LINK_READY`] or [`GREETED`].
 //!
 //! `command` makes the command lines, `failure` the errors; `copy` brings the program to a machine that
 //! has none, where `version` keeps and removes the copies. `join` is the other end.

@@ -330,7 +330,16 @@ def late(place):
     return "after the login the port is closed"
 
 
-CASES = (works, recorded, elicited, asked, refused, busy, late)
+def tried(place):
+    """`try --authenticate`: its page has no redirect, so that nothing is awaited."""
+    before, address = len(place.pages()), "https://login.example/device"
+    done = subprocess.run([*place.ns, place.relay, "try", "--authenticate", address, *place.usual, *place.way], env=place.env,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+    until("the page opens: %s" % done.stderr, lambda: place.pages()[before:] == [address])
+    return "`try --authenticate` opens the page"
+
+
+CASES = (works, recorded, elicited, asked, refused, busy, late, tried)
 
 
 def chromium(place):

@@ -159,7 +159,8 @@ class Place:
         """An editor with the agent command `words` holds the agent's expected conversation."""
         self.fresh()
         # An agent on another machine uses the files there.
-        own = ("read", "write") if any("agents.example" in str(word) for word in words) else ()
+        elsewhere = ("agents.example", "ssh://")
+        own = ("read", "write") if any(part in str(word) for word in words for part in elsewhere) else ()
         expect = ",".join(step for step in agent.expect.split(",") if step not in own)
         options = ["--sdk", SDK, "--cwd", self.here, "--prompt", agent.prompt, "--cancel-prompt", agent.cancel_prompt,
                    "--cancel-after", agent.cancel_after, "--expect", expect, "--file", "seed.txt"]

@@ -21,6 +21,7 @@ use super::session::{Permission, Session, introduction};
 use crate::cli::common::Common;
 use crate::cli::connect::Prepared;
 use crate::cli::conversation::{connect_agent, run_conversation};
+use crate::cli::login::LoginArgs;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::rpc_client::{Closed, Failure, RpcClient};
 use crate::cli::ssh_install::SshInstallArgs;
@@ -75,6 +76,8 @@ pub(in crate::cli) struct Try {
     json: bool,
     #[command(flatten)]
     ssh: SshInstallArgs,
+    #[command(flatten)]
+    login: LoginArgs,
     #[command(flatten)]
     common: Common,
     /// The agent's command and its arguments
@@ -151,7 +154,10 @@ async fn try_agent(args: Try) -> Result<ExitCode, ExitCode> {
             };
             return Err(exit::fail(code, &why));
         }
-        Some(Ok(link)) => link,
+        Some(Ok(mut link)) => {
+            prepared.log_in(args.login, false, &mut link);
+            link
+        }
     };
     let context = &prepared.context;
     let _sweeper = context.sweep();
