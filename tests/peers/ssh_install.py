@@ -26,7 +26,7 @@ import sshd
 from paths import RELAY
 from returns import Fault
 
-PATIENCE = 60
+PATIENCE = 120
 AGENT = r"""#!%s -u
 import json, os, sys
 for line in sys.stdin:
@@ -46,7 +46,7 @@ PLACES = {
     "fish": ("opt/fish/bin", ".config/fish/config.fish", "set -gx PATH $HOME/opt/fish/bin $PATH\n"),
     "bash, told nowhere": (".volta/bin", ".bashrc", "echo a profile that prints\n"),
     "bash, with an older version beside": (".nvm/versions/node/v22.12.0/bin", ".bashrc", ""),
-    "bash, which waits for ever": (".local/bin", ".bashrc", "case $- in *i*) sleep 1000;; esac\n"),
+    "bash, which waits for ever": (".deno/bin", ".bashrc", "case $- in *i*) sleep 1000;; esac\n"),
     "bash, which becomes another shell": (".bun/bin", ".bashrc", "case $- in *i*) exec sh -i;; esac\n"),
 }
 
@@ -331,8 +331,12 @@ def main():
                         old.symlink_to("/bin/false")
                 (machine.there / profile).parent.mkdir(parents=True, exist_ok=True)
                 (machine.there / profile).write_text(line)
-                path = answers(machine, "--ssh-install", "always")
-                expect("the agent has the folder on its PATH", "%s/%s" % (machine.there, place) in path.split(":"), path)
+                own = machine.there / ".local/bin/acp-relay"
+                own.parent.mkdir(parents=True, exist_ok=True)
+                own.symlink_to(machine.relay)
+                answer, said = machine.connect()
+                path = answer.get("result", {}).get("agentInfo", {}).get("version", "")
+                expect("the agent has the folder on its PATH", "%s/%s" % (machine.there, place) in path.split(":"), (path, said))
             good &= case("an agent in ~/%s, by %s" % (place, name), found, shell)
     return 0 if good else 1
 
