@@ -3,19 +3,18 @@
 //! The relay at the client announces in `initialize` that it opens pages. While the client's
 //! `authenticate` is open, the relay at the agent may ask it for one, by a request of its own, whose
 //! answer has what the browser was redirected to; of the page of an elicitation, which the client opens
-//! itself, it asks for the redirect. Neither the
-//! client nor the agent sees anything of that.
+//! itself, it asks for the redirect. The client and the agent see nothing of that.
 
 use std::time::Instant;
 
 use serde_json::json;
 
 use super::Outbox;
-use super::login_state::{LoginCall, LoginRole};
+use super::login_state::{Awaited, LoginCall, LoginRole};
 use super::state::Conversation;
 use dialect::MessageBody;
 use jsonrpc::reply::{self, Reason};
-use jsonrpc::{Envelope, Frame, Id, Kind, Scanned, Side, member, scan, text};
+use jsonrpc::{Envelope, Frame, Kind, Scanned, Side, member, scan, text};
 use policy::LoginPage;
 
 /// The member of `initialize` with which the client's relay announces that it opens pages, and its
@@ -24,8 +23,8 @@ const PLACE: &str = "/_meta/acp-relay/login";
 const WORD: &str = "browser";
 /// The request for a page.
 const METHOD: &str = "_acp-relay/login";
-/// The id of that request.
-const ID: &str = "\"acp-relay-login\"";
+/// How the ids of such requests begin, which are JSON strings.
+const ID: &str = "\"acp-relay-login:";
 /// The requests of the client during which a page may be opened, of v1 and v2, and that of the agent
 /// which sends the client to a page.
 const AUTHENTICATE: [&[u8]; 2] = [b"authenticate", b"auth/login"];
@@ -67,7 +66,7 @@ impl Conversation {
         if self.login.may_be_open && !self.logs_in() {
             self.login.may_be_open = false;
             // The redirect of a page that the client opens comes after its answer.
-            self.login.awaited.take_if(|(_, is_shown)| !*is_shown);
+            self.login.awaited.take_if(|awaited| !awaited.is_shown);
         }
         self.login.may_be_open
     }
@@ -86,11 +85,8 @@ impl Conversation {
     /// At the client: whether the result of the page is still awaited.
     #[must_use]
     pub fn awaits_page(&self) -> bool {
-        self.login
-            .asked
-            .as_ref()
-            .is_some_and(|(_, is_shown)| *is_shown)
-            || self.logs_in()
+        let asked = self.login.asked.as_ref();
+        asked.is_some_and(|(_, is_shown)| *is_shown || self.logs_in())
     }
 
     /// At the client: what the page's login redirected the browser to, if it did, or why not.
@@ -176,7 +172,9 @@ impl Conversation {
             }
             Some(_) if !is_shown && !self.logs_in() => "no login of the client is open",
             Some(_) if open == Some(false) => "another page is open",
-            Some(_) if self.login.pages >= MAX_PAGES => "the login has opened too many pages",
+            Some(_) if !is_shown && self.login.pages >= MAX_PAGES => {
+                "the login has opened too many pages"
+            }
             Some(address) => {
                 let address = address.into_owned();
                 let replaced = "another page has taken its place".to_owned();
@@ -194,15 +192,24 @@ impl Conversation {
 
     /// Takes the answer of the client's relay to the request for a page.
     pub(super) fn take_page_answer(&mut self, frame: &Frame, at: &Envelope) -> bool {
-        if self.login.awaited.is_none() || at.id(frame) != Id::of_json(ID.as_bytes()) {
+        let id = at.id(frame);
+        let id = id.json();
+        if self.login.role != Some(LoginRole::Agent) || !id.starts_with(ID.as_bytes()) {
             return false;
         }
-        let redirect = self.login.awaited.take().and_then(|(redirect, _)| redirect);
+        let Some(awaited) = self
+            .login
+            .awaited
+            .take_if(|awaited| awaited.id.as_bytes() == id)
+        else {
+            // Of a login that is over.
+            return true;
+        };
         let body = at.body(frame).unwrap_or_default();
         match at.kind {
             Kind::Result => {
                 let target = member(body, "secret").and_then(text::string);
-                let both = redirect.zip(target);
+                let both = awaited.redirect.zip(target);
                 self.login.delivery =
                     both.map(|(redirect, target)| match redirect.check(&target) {
                         Ok(()) => Ok((redirect.port, target.into_owned())),
@@ -242,18 +249,20 @@ impl Conversation {
         is_shown: bool,
         out: &mut Outbox,
     ) -> bool {
-        let is_busy = self
-            .login
-            .awaited
-            .as_ref()
-            .is_some_and(|(_, is_shown)| !*is_shown);
-        if !self.login.is_announced || is_busy {
+        let awaited = self.login.awaited.as_ref();
+        if !self.login.is_announced || awaited.is_some_and(|awaited| !awaited.is_shown) {
             return false;
         }
-        self.login.awaited = Some((page.redirect.clone(), is_shown));
+        self.login.requests += 1;
+        let id = format!("{ID}{}\"", self.login.requests);
         let params = json!({ "host": page.host, "secret": address, "isShown": is_shown });
         let request =
-            format!(r#"{{"jsonrpc":"2.0","id":{ID},"method":"{METHOD}","params":{params}}}"#);
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{METHOD}","params":{params}}}"#);
+        self.login.awaited = Some(Awaited {
+            id,
+            redirect: page.redirect.clone(),
+            is_shown,
+        });
         self.send(Side::Client, Frame::new(request.into_bytes()), None, out);
         true
     }

@@ -11,10 +11,10 @@ pub(super) struct Login {
     pub(super) is_announced: bool,
     /// The client may have a request open in which it logs in.
     pub(super) may_be_open: bool,
-    /// At the agent: the redirect that the answer is for, if it is awaited, and whether the client opens
-    /// the page itself.
-    pub(super) awaited: Option<(Option<LoginRedirect>, bool)>,
-    /// What has come for that port.
+    /// At the agent: requests for pages so far, and the one whose answer is awaited.
+    pub(super) requests: u64,
+    pub(super) awaited: Option<Awaited>,
+    /// What is to be delivered to a port of the agent, or why nothing is.
     pub(super) delivery: Option<Result<(u16, String), String>>,
     /// At the client: the page that the agent has sent the client to, and pages of this login so far.
     pub(super) shown: Option<String>,
@@ -22,6 +22,16 @@ pub(super) struct Login {
     /// The request of the other relay, and whether the client opens the page itself; and the page.
     pub(super) asked: Option<(IdBuf, bool)>,
     pub(super) page: Option<LoginCall>,
+}
+
+/// A request for a page.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    /// Its id, in JSON.
+    pub(super) id: String,
+    pub(super) redirect: Option<LoginRedirect>,
+    /// The client opens the page itself.
+    pub(super) is_shown: bool,
 }
 
 /// Which of the two relays this one is.

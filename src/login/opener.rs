@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::browser;
 use super::redirect::Doors;
-use policy::{LoginPage, LoginRedirect};
+use policy::LoginPage;
 use rustix::process::{WaitOptions, wait};
 use tokio::time::timeout;
 use transport::process::start_outliving;
@@ -17,27 +17,40 @@ pub const SUBCOMMAND: &str = "__open-page";
 /// How long a login may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How a page comes to be open.
+#[derive(Clone, Copy)]
+enum Opening {
+    /// It is opened at once.
+    AtOnce,
+    /// After a question in the browser.
+    Asked,
+    /// The client opens it.
+    ByClient,
+}
+
 /// Opens the pages of the agent that is called `agent`; after a question in the browser if `asks`.
 #[must_use]
 pub fn here(agent: &str, asks: bool) -> LoginEnd {
     let agent: Arc<str> = agent.into();
-    let name = Arc::clone(&agent);
-    let open: OpenPage = Arc::new(move |address| {
-        let agent = Arc::clone(&name);
-        Box::pin(async move { told(&agent, open(&agent, &address, asks).await) })
-    });
-    let wait: OpenPage = Arc::new(move |address| {
+    let opener = |how| -> OpenPage {
         let agent = Arc::clone(&agent);
-        Box::pin(async move {
-            let page = LoginPage::read(&address)?;
-            tracing::warn!(
-                "{agent} logs in at {}: the end of its page is awaited",
-                page.host
-            );
-            told(&agent, redirected(page.redirect.as_ref(), || Ok(())).await)
+        Arc::new(move |address| {
+            let agent = Arc::clone(&agent);
+            Box::pin(async move {
+                let done = log_in(&agent, &address, how).await;
+                done.inspect_err(|why| tracing::warn!("the login of {agent} fails here: {why}"))
+            })
         })
-    });
-    LoginEnd::Client { open, wait }
+    };
+    let usual = if asks {
+        Opening::Asked
+    } else {
+        Opening::AtOnce
+    };
+    LoginEnd::Client {
+        open: opener(usual),
+        wait: opener(Opening::ByClient),
+    }
 }
 
 /// Opens the page whose address is on stdin, and lives as long as the browser: a relay ends processes
@@ -57,45 +70,26 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-fn told<T>(agent: &str, result: Result<T, String>) -> Result<T, String> {
-    result.inspect_err(|why| tracing::warn!("the login of {agent} is not completed here: {why}"))
-}
-
-async fn open(agent: &str, address: &str, asks: bool) -> Result<Option<String>, String> {
+/// Opens a page, and waits for the redirect, if there is to be one.
+async fn log_in(agent: &str, address: &str, how: Opening) -> Result<Option<String>, String> {
     let page = LoginPage::read(address)?;
-    tracing::warn!(
-        "{agent} logs in at {}: its page opens in the browser here",
-        page.host
-    );
-    if !asks {
-        return redirected(page.redirect.as_ref(), || start(address)).await;
+    let to = page.redirect.as_ref();
+    // Before the page is open.
+    let doors = to.map(|to| Doors::open(Some(to))).transpose()?;
+    tracing::warn!("{agent} logs in at {}, in the browser here", page.host);
+    match how {
+        Opening::AtOnce => start(address)?,
+        Opening::Asked => {
+            let (question, consented) = Doors::open(None)?.question(agent, &page.host, address);
+            start(&question)?;
+            let consented = timeout(PATIENCE, consented).await;
+            consented.map_err(|_| "the question was not answered in time".to_owned())?;
+        }
+        Opening::ByClient => {}
     }
-    let doors = Doors::open(None)?;
-    let (question, consented) = doors.question(agent, &page.host, address);
-    start(&question)?;
-    let consented = async {
-        let within = timeout(PATIENCE, consented).await;
-        within.map_err(|_| "nobody has agreed in time".to_owned())
-    };
-    let Some(to) = &page.redirect else {
-        return consented.await.map(|()| None);
-    };
-    // The port is open before the page is.
-    let (_, target) = tokio::try_join!(consented, redirected(Some(to), || Ok(())))?;
-    Ok(target)
-}
-
-/// Waits for the redirect, after `open`.
-async fn redirected(
-    to: Option<&LoginRedirect>,
-    open: impl FnOnce() -> Result<(), String>,
-) -> Result<Option<String>, String> {
-    let Some(to) = to else {
-        open()?;
+    let Some((doors, to)) = doors.zip(to) else {
         return Ok(None);
     };
-    let doors = Doors::open(Some(to))?;
-    open()?;
     let target = timeout(PATIENCE, doors.redirect(to)).await;
     let target = target.map_err(|_| "the browser was not redirected in time".to_owned())?;
     tracing::warn!("the login is passed on to the agent");

@@ -33,7 +33,7 @@ from returns import Fault
 PATIENCE = 40
 # `authenticate` has the address of the page as its methodId; PORT is where the agent waits.
 AGENT = r"""
-import json, os, socket, subprocess, sys, threading
+import json, os, subprocess, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 seen = []
 class Door(BaseHTTPRequestHandler):
@@ -68,11 +68,17 @@ for line in sys.stdin:
             door.handle_request()
             door.server_close()
             door = None
+        elif wait:
+            time.sleep(wait)
         send(id=message["id"], result={"_meta": {"seen": seen, "opened": opened}})
         seen = []
     elif "id" in message and method:
         send(id=message["id"], result={})
 """
+
+
+# Has a port and answers nothing.
+HOLDER = "import socket,time;s=socket.create_server(('127.0.0.1',%d));print(1,flush=True);time.sleep(1000)"
 
 
 class Editor:
@@ -241,6 +247,15 @@ def asked(place):
     parts = urllib.parse.urlsplit(place.pages()[-1])
     expect("a page without a redirect", place.get(parts.path, parts.port)[0] == 200, place.pages())
     editor.end()
+    with_holder = subprocess.Popen([*place.ns, sys.executable, "-c", HOLDER % port], stdout=subprocess.PIPE)
+    with_holder.stdout.readline()
+    editor, opened = place.connect("--login", "ask"), place.pages()
+    editor.answer(editor.send("authenticate", methodId=page(port), _meta={"waits": 2}))
+    expect("no question for a port in use", place.pages() == opened, place.pages())
+    editor.end()
+    with_holder.kill()
+    with_holder.wait()
+    port = isolation.free_port()
     editor, number, opened, address = login(place, port, options=["--login", "ask"])
     parts = urllib.parse.urlsplit(opened)
     expect("a question first", parts.hostname == "127.0.0.1" and "login.example" not in opened, opened)
@@ -283,8 +298,7 @@ def refused(place):
 def busy(place):
     """The port here belongs to another program; and there, to a process that is not the agent's."""
     port = isolation.free_port()
-    holder = subprocess.Popen([*place.ns, sys.executable, "-c", "import socket,time;s=socket.create_server(('127.0.0.1',%d));print(1,flush=True);time.sleep(1000)" % port],
-                              stdout=subprocess.PIPE)
+    holder = subprocess.Popen([*place.ns, sys.executable, "-c", HOLDER % port], stdout=subprocess.PIPE)
     holder.stdout.readline()
     try:
         before, editor = place.pages(), place.connect()
@@ -301,11 +315,9 @@ def busy(place):
         foreign.settimeout(1)
         before, editor = len(place.pages()), place.connect()
         # The process that listens there is this test's.
-        number = editor.send("authenticate", methodId=page(port))
-        editor.answer(number)
-        editor.end()
-        editor, before = place.connect(), len(place.pages())
-        number = editor.send("authenticate", methodId=page(port), _meta={"elicits": False, "waits": 0})
+        number = editor.send("authenticate", methodId=page(port), _meta={"waits": 4})
+        until("the page opens", lambda: len(place.pages()) > before)
+        expect("the redirect is taken here", place.get("/cb?code=1&state=s~1", port)[0] == 200)
         editor.answer(number)
         got = None
         with contextlib.suppress(TimeoutError):

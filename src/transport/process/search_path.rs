@@ -202,10 +202,9 @@ fn output_of(shell: &OsStr, how: &str, until: Instant) -> Option<Vec<u8>> {
 /// The folders of installers that exist on this machine.
 fn well_known_folders() -> Vec<PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from);
-    // Without one, only the absolute folders are left.
-    let home = home
-        .filter(|home| home.is_absolute())
-        .unwrap_or_else(|| "/nowhere".into());
+    let Some(home) = home.filter(|home| home.is_absolute()) else {
+        return Vec::new();
+    };
     let prefix = env::var_os("NPM_CONFIG_PREFIX").map(PathBuf::from);
     let prefix = prefix
         .or_else(|| npm_prefix(&home))

@@ -3,7 +3,7 @@
 //! It goes over one ssh connection into `~/.local/share/acp-relay/VERSION/acp-relay`, and nothing else
 //! there is touched. A script there says what kind of machine it is, takes the program from its stdin
 //! under another name, compares its SHA-256, starts it once, and only then gives it its name. So what
-//! has that name is whole and runs, whatever breaks in between and whoever else copies.
+//! has that name is whole and runs, whatever breaks in between, also while another program copies.
 
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -42,24 +42,16 @@ pub(super) async fn install(
     setup: &Setup,
 ) -> Result<(), OpenError> {
     let own = std::env::current_exe().map_err(|fault| {
-        OpenError::new(
-            OpenErrorKind::System,
-            to,
-            format!("this program has no path ({fault})"),
-        )
+        let what = format!("this program has no path ({fault})");
+        OpenError::new(OpenErrorKind::System, to, what)
     })?;
-    let mut runs_not = None;
-    // The second one is tried where the first does not run.
-    for index in 0..2 {
-        match copy(to, at, setup, &own, index).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => break,
-            Err(error) if error.kind == OpenErrorKind::Missing => runs_not = Some(error),
-            Err(error) => return Err(error),
+    match copy(to, at, setup, &own, 0).await {
+        Err(error) if error.kind == OpenErrorKind::Missing => {
+            let is_copied = copy(to, at, setup, &own, 1).await?;
+            is_copied.then_some(()).ok_or(error)
         }
+        copied => copied.map(drop),
     }
-    let what = format!("no acp-relay here runs on {}", at.host);
-    Err(runs_not.unwrap_or_else(|| OpenError::new(OpenErrorKind::Unavailable, to, what)))
 }
 
 /// Copies the build of that index among those for the machine; `false` if there are not so many.

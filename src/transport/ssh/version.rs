@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The folder of all versions, from the home directory.
 const FOLDER: &str = ".local/share/acp-relay";
-/// How long a version stays that nobody uses.
+/// How long a version stays that is not used.
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Keeps the copy that this process runs from, as long as the result lives; `None` if it runs from
